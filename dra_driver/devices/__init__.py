@@ -1,0 +1,1 @@
+"""Devices of every vendor in one model, and the backends that find them."""

@@ -1,0 +1,58 @@
+"""The contract between the driver and a vendor's devices.
+
+A vendor is added by implementing `Backend` in a folder of its own beside this file; everything else
+(slices, claims, CDI files, sockets) is shared. `tests/contract` holds the suite that every backend must pass.
+"""
+
+from typing import Protocol
+
+from cdi import ContainerEdits
+from dra_driver.devices.model import Device, Inventory, Partition
+
+
+class Backend(Protocol):
+    """One vendor's devices on this node.
+
+    Methods are synchronous and may block (they run in worker threads), may be called from several threads,
+    and never raise anything but `DeviceError`.
+    A vendor that is not present on this node is an empty inventory, not an error.
+    """
+
+    @property
+    def vendor(self) -> str:
+        """The value of the attribute `vendor` of all its devices, for instance `nvidia`. Never changes."""
+        ...
+
+    def read_inventory(self) -> Inventory:
+        """Returns what is there now, in physical order (PCI address).
+
+        Called at start and every few seconds after, so it must be cheap and free of side effects.
+        The same hardware gives equal inventories, over restarts and reboots too.
+        A device that cannot be read is left out alone, with a `LeftOut`; the others are not affected.
+        An unhealthy device stays in the inventory, with its `health`.
+        """
+        ...
+
+    def render_edits(self, device: Device, partition: Partition | None) -> ContainerEdits:
+        """Returns what a container needs to use the device, or that partition of it, and nothing else's.
+
+        Called on every prepare, after `apply_partition` for a partition, again after a restart or a reboot;
+        device numbers are read afresh each time. Paths are host paths. The edits are not empty.
+        Raises DeviceError if a device node is missing.
+        """
+        ...
+
+    def apply_partition(self, device: Device, partition: Partition) -> None:
+        """Makes the partition exist. Done already is success, so that prepare can be repeated.
+
+        Only called for partitions of the inventory, when nothing that is prepared stands in its way.
+        Raises DeviceError, and leaves nothing half made, if the hardware refuses.
+        """
+        ...
+
+    def undo_partition(self, device: Device, partition: Partition) -> None:
+        """Removes a partition that `apply_partition` made. Gone already, or never made, is success.
+
+        A partition that an administrator made is never removed.
+        """
+        ...

@@ -1,0 +1,128 @@
+"""The vendor-neutral device model: what a backend reports, and what slices and CDI specs are made from.
+
+Everything here is pure and immutable. Absent knowledge is `None`, never −1 or "".
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NewType
+
+DeviceName = NewType("DeviceName", str)
+"""A device's name in a pool: `<type>-<12 hex>` or `<parent>-<profile>-<start>`, a DNS label."""
+
+
+class DeviceType(StrEnum):
+    """What kind of accelerator it is."""
+
+    GPU = "gpu"
+    NPU = "npu"
+
+
+class ShareEnforcement(StrEnum):
+    """Who holds a share of a device to its limits."""
+
+    SHIM = "shim"
+    HARDWARE = "hardware"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """The set of devices that a device is joined to (NVLink, HCCS, xGMI …).
+
+    `domain` is deterministic: the fabric's id, else the smallest member's identity.
+    """
+
+    domain: str
+    type: str
+    full_mesh: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """Why a device should not be used. `reason` is a taint value (a Kubernetes label value), `message` is for people."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """A partition that a device offers or has: one placement of one profile.
+
+    `start` and `size` are in the vendor's placement units (MIG: memory slices), `memory` in bytes.
+    `counters` is what it takes from its parent's counters. `uuid` is known once it exists.
+    """
+
+    profile: str
+    start: int
+    size: int
+    memory: int
+    compute_units: int | None = None
+    counters: Mapping[str, int]
+    uuid: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """A whole physical accelerator.
+
+    `identity` is what never changes: the UUID, else the serial number, never an index.
+    `memory` is in bytes. `counters` are the totals that partitions draw from; empty without partitions.
+    `health` is None while the device is well.
+    """
+
+    vendor: str
+    type: DeviceType
+    identity: str
+    model: str
+    family: str | None = None
+    product_name: str | None = None
+    uuid: str | None = None
+    serial: str | None = None
+    index: int | None = None
+    minor: int | None = None
+    memory: int | None = None
+    memory_type: str | None = None
+    compute_capability: str | None = None
+    compute_units: int | None = None
+    driver_version: str | None = None
+    runtime_version: str | None = None
+    link: Link | None = None
+    fabric_domain: str | None = None
+    share_enforcement: ShareEnforcement = ShareEnforcement.NONE
+    numa_node: int | None = None
+    pcie_root: str | None = None
+    pci_bus_id: str | None = None
+    partitions: tuple[Partition, ...] = ()
+    counters: Mapping[str, int] = field(default_factory=dict)
+    health: Health | None = None
+
+    @property
+    def name(self) -> DeviceName:
+        """The device's name: stable as long as vendor and identity are."""
+        digest = hashlib.sha256(f"{self.vendor}\0{self.identity}".encode()).hexdigest()
+        return DeviceName(f"{self.type}-{digest[:12]}")
+
+    def partition_name(self, partition: Partition) -> DeviceName:
+        """The name of one of this device's partitions: parent, profile and start, as a DNS label."""
+        profile = "".join(c if c.isalnum() else "-" for c in partition.profile.lower())
+        return DeviceName(f"{self.name}-{profile}-{partition.start}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A device that is there but cannot be offered, and why (one line)."""
+
+    subject: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """What a backend sees now, in physical order (PCI address), and what it had to leave out."""
+
+    devices: tuple[Device, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()

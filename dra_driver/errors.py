@@ -1,0 +1,102 @@
+"""Every error that the driver raises on purpose.
+
+    DraError
+    ├── InvalidError       input that a person wrote is wrong; carries every field error
+    ├── SettingError       a flag, an environment variable or a path of this process is unusable
+    ├── ClaimError         a claim cannot be prepared or unprepared; the others go on
+    │   └── DeviceBusyError    what is already prepared leaves no room; names the holder
+    ├── DeviceError        a device or a backend does not do what it should
+    ├── StateError         state on disk cannot be read or written
+    └── ApiError           the API server refused or could not be reached
+        ├── ApiUnavailableError   no answer, 429 or 5xx: try again later
+        ├── ApiForbiddenError     401, 403
+        ├── ApiNotFoundError      404
+        ├── ApiConflictError      409: somebody else changed or created it
+        ├── ApiGoneError          410: the resource version is too old, list again
+        └── ApiInvalidError       400, 422: the object is refused as it is
+
+Texts are one lower-case line without a full stop: `subject: problem, want expectation`.
+User text is quoted with `repr`, objects are `namespace/name`, devices `pool/device`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class DraError(Exception):
+    """Base of all errors that are raised on purpose."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One thing that is wrong in an object: `path` as a user would write it (`spec.pool.name`), and `problem`."""
+
+    path: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.problem}" if self.path else self.problem
+
+
+class InvalidError(DraError):
+    """Input is wrong. `errors` holds every field error, never only the first."""
+
+    def __init__(self, subject: str, errors: Sequence[FieldError]) -> None:
+        super().__init__(f"{subject}: " + "; ".join(map(str, errors)))
+        self.subject = subject
+        self.errors = tuple(errors)
+
+
+class SettingError(DraError):
+    """A flag, an environment variable or a path of this process is unusable."""
+
+
+class ClaimError(DraError):
+    """A claim cannot be prepared or unprepared."""
+
+
+class DeviceBusyError(ClaimError):
+    """What is already prepared leaves no room for a device, share or partition."""
+
+
+class DeviceError(DraError):
+    """A device or a backend does not do what it should."""
+
+
+class StateError(DraError):
+    """State on disk cannot be read or written."""
+
+
+class ApiError(DraError):
+    """The API server refused a request, or could not be reached. `status` is the HTTP status, 0 without an answer."""
+
+    def __init__(self, message: str, *, status: int = 0, reason: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+
+
+class ApiUnavailableError(ApiError):
+    """No answer, 429 or 5xx. `retry_after_s` is what the server asks for, if it does."""
+
+    retry_after_s: float | None = None
+
+
+class ApiForbiddenError(ApiError):
+    """401 or 403: this identity may not do that."""
+
+
+class ApiNotFoundError(ApiError):
+    """404: there is no such object."""
+
+
+class ApiConflictError(ApiError):
+    """409: the object exists already, or was changed by somebody else."""
+
+
+class ApiGoneError(ApiError):
+    """410: the resource version is too old; list again."""
+
+
+class ApiInvalidError(ApiError):
+    """400 or 422: the object is refused as it is."""
