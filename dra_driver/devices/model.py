@@ -108,7 +108,7 @@ class Device:
 
     def partition_name(self, partition: Partition) -> DeviceName:
         """The name of one of this device's partitions: parent, profile and start, as a DNS label."""
-        profile = "".join(c if c.isalnum() else "-" for c in partition.profile.lower())
+        profile = partition.profile.lower().replace("+", "-plus-").replace(".", "-")
         return DeviceName(f"{self.name}-{profile}-{partition.start}")
 
 
