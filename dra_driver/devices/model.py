@@ -12,6 +12,15 @@ from typing import NewType
 DeviceName = NewType("DeviceName", str)
 """A device's name in a pool: `<type>-<12 hex>` or `<parent>-<profile>-<start>`, a DNS label."""
 
+MEMORY_STEP = 1 << 20
+"""Shares are counted in steps of 1Mi."""
+
+FULL_CORES = 100
+"""`cores` is a percentage: a share that takes them all admits nobody else."""
+
+UNLIMITED_CORES = 1
+"""A share of one core (the default) has no compute limit."""
+
 
 class DeviceType(StrEnum):
     """What kind of accelerator it is."""
@@ -54,6 +63,8 @@ class Partition:
 
     `start` and `size` are in the vendor's placement units (MIG: memory slices), `memory` in bytes.
     `counters` is what it takes from its parent's counters. `uuid` is known once it exists.
+    `permanent` is true of a partition that an administrator made: it is there already and is never removed.
+    A device that has one offers its permanent partitions only.
     """
 
     profile: str
@@ -63,6 +74,7 @@ class Partition:
     compute_units: int | None = None
     counters: Mapping[str, int]
     uuid: str | None = None
+    permanent: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +117,16 @@ class Device:
         """The device's name: stable as long as vendor and identity are."""
         digest = hashlib.sha256(f"{self.vendor}\0{self.identity}".encode()).hexdigest()
         return DeviceName(f"{self.type}-{digest[:12]}")
+
+    @property
+    def offered_whole(self) -> bool:
+        """Whether the whole device can be given out: not where an administrator has cut it up already."""
+        return not any(partition.permanent for partition in self.partitions)
+
+    @property
+    def share_memory(self) -> int | None:
+        """What shares divide among them, in bytes: the memory rounded down to 1Mi; None if there is less, or unknown."""
+        return self.memory // MEMORY_STEP * MEMORY_STEP or None if self.memory is not None else None
 
     def partition_name(self, partition: Partition) -> DeviceName:
         """The name of one of this device's partitions: parent, profile and start, as a DNS label."""
