@@ -11,7 +11,7 @@ from dra_driver.devices.model import Device, Inventory, Partition
 
 
 class Backend(Protocol):
-    """One vendor's devices on this node.
+    """A source of devices on this node: one vendor's library, for instance. Each device carries its own vendor.
 
     Methods are synchronous and may block (they run in worker threads), may be called from several threads,
     and never raise anything but `DeviceError`.
@@ -19,8 +19,8 @@ class Backend(Protocol):
     """
 
     @property
-    def vendor(self) -> str:
-        """The value of the attribute `vendor` of all its devices, for instance `nvidia`. Never changes."""
+    def name(self) -> str:
+        """What the backend is called in flags, logs and metrics, for instance `nvidia`. Never changes."""
         ...
 
     def read_inventory(self) -> Inventory:
@@ -38,7 +38,8 @@ class Backend(Protocol):
 
         Called on every prepare, after `apply_partition` for a partition, again after a restart or a reboot;
         device numbers are read afresh each time. Paths are host paths. The edits are not empty.
-        Raises DeviceError if a device node is missing.
+        What two devices have in common (a control node, a variable) is equal in both, so that edits can be joined.
+        Raises DeviceError if the device or its node is not there, or the partition was not made.
         """
         ...
 
