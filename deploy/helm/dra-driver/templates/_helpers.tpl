@@ -1,0 +1,42 @@
+{{/*
+The one name of the node plugin: DaemonSet, ServiceAccount, ClusterRole. The admission policy names the same account,
+so nothing else may spell it out.
+*/}}
+{{- define "dra-driver.name" -}}
+dra-kubeletplugin
+{{- end }}
+
+{{- define "dra-driver.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "dra-driver.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "dra-driver.labels" -}}
+{{ include "dra-driver.selectorLabels" . }}
+app.kubernetes.io/part-of: dra-driver
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "dra-driver.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+{{- end }}
+
+{{/* The folder with the plugin's own sockets and state; other drivers' folders stay out of its reach. */}}
+{{- define "dra-driver.pluginDir" -}}
+{{ .Values.kubeletDir }}/plugins/{{ .Values.driverName }}
+{{- end }}
+
+{{/* Whether the ConfigMap of the simulated backend is needed. */}}
+{{- define "dra-driver.simulatedFiles" -}}
+{{- if and .Values.simulated.enabled (or .Values.simulated.customProfile .Values.simulated.overrides) }}true{{ end }}
+{{- end }}
+
+{{- define "dra-driver.simulatedConfigMap" -}}
+{{ include "dra-driver.name" . }}-simulated
+{{- end }}
