@@ -1,0 +1,47 @@
+# The front door. `make help` lists what there is.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help test check coverage test-cluster format lock proto clean
+
+help: ## Show the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(VENV)/.installed: requirements-dev.txt pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+test: $(VENV)/.installed ## Run unit, contract and integration tests (no root, no cluster)
+	$(BIN)/python -m pytest
+
+coverage: $(VENV)/.installed ## Run the same tests and report what they do not reach
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage report
+
+check: $(VENV)/.installed ## Run linters, type checker, import rules and freshness of generated files
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test-cluster: $(VENV)/.installed ## Run the tests on a real Kubernetes (root, Go; 15 minutes the first time)
+	$(BIN)/python -m tests.cluster.program
+	$(BIN)/python -m pytest tests/cluster
+
+format: $(VENV)/.installed ## Format and fix what can be fixed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock: $(VENV)/.installed ## Lock the versions and hashes of all dependencies anew
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --upgrade pyproject.toml -o requirements.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --upgrade pyproject.toml --group dev -o requirements-dev.txt
+
+proto: $(VENV)/.installed ## Generate the Python side of the gRPC contracts
+	$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. kubeletplugin/proto/*.proto
+
+clean: ## Remove everything that is built here
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .coverage
