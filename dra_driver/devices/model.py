@@ -1,6 +1,6 @@
 """The vendor-neutral device model: what a backend reports, and what slices and CDI specs are made from.
 
-Everything here is pure and immutable. Absent knowledge is `None`, never −1 or "".
+Everything here is pure and immutable. Absent knowledge is `None`, never -1 or "".
 """
 
 import hashlib
@@ -51,7 +51,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """Why a device should not be used. `reason` is a taint value (a Kubernetes label value), `message` is for people."""
+    """Why a device should not be used. `reason` is a taint value, so a label value; `message` is for people."""
 
     reason: str
     message: str
@@ -125,7 +125,7 @@ class Device:
 
     @property
     def share_memory(self) -> int | None:
-        """What shares divide among them, in bytes: the memory rounded down to 1Mi; None if there is less, or unknown."""
+        """What shares divide among them, in bytes: the memory rounded down to 1Mi; None if less or unknown."""
         return self.memory // MEMORY_STEP * MEMORY_STEP or None if self.memory is not None else None
 
     def partition_name(self, partition: Partition) -> DeviceName:

@@ -1,0 +1,48 @@
+"""Which partitions exist on a simulated node: one small file each, so that they outlive the process, and the lock.
+
+The name of the file is the truth; its content is for people who look.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dra_driver.file import ensure_directory, remove_file, write_file
+
+_SUFFIX = ".json"
+
+
+class PartitionStore:
+    """Partitions by name in a directory. Raises StateError or OSError if that cannot be read or written."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Holds other threads and other processes off."""
+        ensure_directory(self._directory)
+        lock = os.open(self._directory / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
+
+    def read_names(self) -> frozenset[str]:
+        """The names of all partitions that exist."""
+        try:
+            names = [file.name for file in self._directory.iterdir()]
+        except FileNotFoundError:
+            return frozenset()
+        return frozenset(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX) and name[0] != ".")
+
+    def write(self, name: str, content: bytes) -> None:
+        """Makes a partition exist; once this returns it outlives a power cut."""
+        write_file(self._directory / f"{name}{_SUFFIX}", content)
+
+    def undo(self, name: str) -> None:
+        """Removes a partition. Gone already is success."""
+        remove_file(self._directory / f"{name}{_SUFFIX}")
