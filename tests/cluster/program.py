@@ -27,7 +27,7 @@ _KUBERNETES_VARIABLES = " ".join(
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A Go module below `programs/` whose `tool` packages are built. `packages` maps a program's name to its package."""
+    """A Go module below `programs/` whose `tool` packages are built; `packages` pairs a program with its package."""
 
     name: str
     packages: tuple[tuple[str, str], ...]
@@ -84,7 +84,7 @@ def cache_dir() -> Path:
 
 
 def build(module: Module) -> Path:
-    """Returns the folder with the module's programs, building those that are missing.
+    """Return the folder with the module's programs, building those that are missing.
 
     Two builds at once wait for each other; a killed build leaves nothing that looks like a program.
     """
@@ -119,7 +119,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def main() -> None:
-    """Builds the modules that are named, by default all."""
+    """Build the modules that are named, by default all."""
     parser = argparse.ArgumentParser(prog="python -m tests.cluster.program", description=__doc__)
     parser.add_argument("modules", nargs="*", help=f"any of {', '.join(module.name for module in ALL)}; default: all")
     wanted = parser.parse_args().modules or [module.name for module in ALL]
