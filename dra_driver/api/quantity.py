@@ -1,8 +1,13 @@
 """Kubernetes quantities, exact: what `resource.Quantity` of k8s.io/apimachinery parses, compares and prints.
 
 A value is a whole number of nano-units; smaller parts are rounded away from zero when parsed, as upstream does.
-Text of more than 1,000 characters and values of more than 1,000 digits are refused: upstream accepts some of them
-and then hangs or runs out of memory. A negative exponent of any size is fine, the value is then 1n (or 0).
+
+Where we differ, on purpose:
+
+* Text of more than 1,000 characters, values of more than about 1,000 digits and exponents beyond 32 bits are refused.
+  Upstream lets some of them hang the process, and wraps exponents. `1e-30000000` is 1n at once.
+* A decimal suffix beyond `E` does not exist; upstream prints 1000E as `1`, we print `1000E`.
+* `value` and `milli_value` are not limited to 64 bits, and negative values are always rounded away from zero.
 """
 
 import re
@@ -13,6 +18,7 @@ from typing import Final
 NANO: Final = 10**9
 MAX_LENGTH: Final = 1000
 MAX_DIGITS: Final = 1000
+_MAX_EXPONENT: Final = 2**31 - 1
 
 # The largest value that a binary suffix can give; upstream caps it there.
 _MAX_BINARY: Final = (2**63 - 1) * NANO
@@ -132,6 +138,8 @@ def _parse(text: str) -> Quantity:
         raise ValueError(f"{text!r}: not a quantity, want a number with an optional suffix such as 'Gi', 'k' or 'm'")
     sign, whole, fraction, suffix = match["sign"], match["whole"], match["fraction"] or "", match["suffix"]
     unscaled = int(whole + fraction or "0")
+    if not whole and not fraction and _needs_digits(suffix):
+        raise ValueError(f"{text!r}: no digits, want a number before the suffix")
     if suffix in _BINARY:
         nanos = _divide_away((unscaled << _BINARY[suffix]) * NANO, 10 ** len(fraction))
         nanos = min(nanos, _MAX_BINARY)
@@ -139,9 +147,18 @@ def _parse(text: str) -> Quantity:
     else:
         is_exponent = suffix not in _DECIMAL
         exponent = int(suffix[1:]) if is_exponent else _DECIMAL[suffix]
+        if abs(exponent) > _MAX_EXPONENT:
+            raise ValueError(f"{text!r}: exponent {exponent}, want at most {_MAX_EXPONENT}")
         nanos = _scale(text, unscaled, exponent - len(fraction) + 9)
         format_ = Format.DECIMAL_EXPONENT if is_exponent else Format.DECIMAL_SI
     return Quantity(-nanos if sign == "-" else nanos, format_)
+
+
+def _needs_digits(suffix: str) -> bool:
+    """Tell whether upstream refuses the bare suffix. It reads others, and the empty number, as 0."""
+    if suffix[:1] in ("e", "E") and len(suffix) > 1 and suffix not in _BINARY:
+        return int(suffix[1:]) < _DECIMAL["n"]
+    return suffix in ("Pi", "Ei")
 
 
 def _scale(text: str, unscaled: int, exponent: int) -> int:
