@@ -114,8 +114,8 @@ def _validate_attribute(attribute: DeviceAttribute, path: str) -> Iterator[Field
         yield from field_errors(f"{path}.strings[{index}]", validate_length(text, STRING_MAX))
     for index, text in enumerate(attribute.versions):
         yield from field_errors(f"{path}.versions[{index}]", validate_semver(text))
-    for index, number in enumerate(() if attribute.int is None else (attribute.int,)):
-        yield from _validate_int64(number, f"{path}.int" if not index else path)
+    if attribute.int is not None:
+        yield from _validate_int64(attribute.int, f"{path}.int")
     for index, number in enumerate(attribute.ints):
         yield from _validate_int64(number, f"{path}.ints[{index}]")
 

@@ -101,6 +101,6 @@ def _exceeds_uint64(number: str) -> bool:
 
 
 def _precedence(version: Semver) -> tuple[object, ...]:
-    """A version without pre-release comes after those with one; numbers come before words."""
+    """Give a sort key: a version without pre-release comes after those with one, numbers come before words."""
     identifiers = tuple((0, int(part), "") if _is_number(part) else (1, 0, part) for part in version.prerelease)
     return (version.major, version.minor, version.patch, not version.prerelease, identifiers)
