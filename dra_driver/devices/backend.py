@@ -24,7 +24,7 @@ class Backend(Protocol):
         ...
 
     def read_inventory(self) -> Inventory:
-        """Returns what is there now, in physical order (PCI address).
+        """Return what is there now, in physical order (PCI address).
 
         Called at start and every few seconds after, so it must be cheap and free of side effects.
         The same hardware gives equal inventories, over restarts and reboots too.
@@ -34,7 +34,7 @@ class Backend(Protocol):
         ...
 
     def render_edits(self, device: Device, partition: Partition | None) -> ContainerEdits:
-        """Returns what a container needs to use the device, or that partition of it, and nothing else's.
+        """Return what a container needs to use the device, or that partition of it, and nothing else's.
 
         Called on every prepare, after `apply_partition` for a partition, again after a restart or a reboot;
         device numbers are read afresh each time. Paths are host paths. The edits are not empty.
@@ -44,7 +44,7 @@ class Backend(Protocol):
         ...
 
     def apply_partition(self, device: Device, partition: Partition) -> None:
-        """Makes the partition exist. Done already is success, so that prepare can be repeated.
+        """Make the partition exist. Done already is success, so that prepare can be repeated.
 
         Only called for partitions of the inventory, when nothing that is prepared stands in its way.
         Raises DeviceError, and leaves nothing half made, if the hardware refuses.
@@ -52,7 +52,7 @@ class Backend(Protocol):
         ...
 
     def undo_partition(self, device: Device, partition: Partition) -> None:
-        """Removes a partition that `apply_partition` made. Gone already, or never made, is success.
+        """Remove a partition that `apply_partition` made. Gone already, or never made, is success.
 
         A partition that an administrator made is never removed.
         """

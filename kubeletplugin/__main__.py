@@ -1,0 +1,5 @@
+"""`python -m kubeletplugin` is `dra-kubeletplugin`."""
+
+from kubeletplugin.cli import main
+
+main()

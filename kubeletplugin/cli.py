@@ -1,0 +1,108 @@
+"""The command `dra-kubeletplugin`: flags and environment to settings, errors to one line and an exit code."""
+
+import asyncio
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+import structlog
+import typer
+
+from dra_driver.devices.attribute import DEFAULT_SLOTS
+from dra_driver.errors import DraError
+from dra_driver.log import LogFormat, LogLevel, configure_logging
+from kubeletplugin.app import run_plugin
+from kubeletplugin.setting import DEFAULT_DRIVER, BackendName, Settings, SimulatedSettings, validate_settings
+
+EXIT_SETTING = 2
+"""The exit code for anything that the person who started it has to change."""
+
+app = typer.Typer(
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "DRA_DRIVER"},
+)
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001  typer calls it with the flag's value
+    if wanted:
+        typer.echo(f"dra-kubeletplugin {version('dra-driver')}")
+        raise typer.Exit
+
+
+@app.command(
+    help="""Publishes this node's accelerators as ResourceSlices and prepares ResourceClaims for the kubelet.
+
+    Each flag can also be set in the environment: --node-name is DRA_DRIVER_NODE_NAME, and so on.
+    """,
+    epilog="Example: dra-kubeletplugin --node-name node-a --backend simulated --simulated-profile h100x8",
+)
+def run(  # noqa: PLR0913  a flag each
+    *,
+    node_name: Annotated[str, typer.Option(help="The Node that this runs on; also the name of its pool.")],
+    driver_name: Annotated[str, typer.Option(help="The driver's name in slices, classes and claims.")] = DEFAULT_DRIVER,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(help="How to reach the API server; default: the Pod's service account.")
+    ] = None,
+    kubelet_dir: Annotated[Path, typer.Option(help="The kubelet's --root-dir.")] = Path("/var/lib/kubelet"),
+    cdi_dir: Annotated[
+        Path, typer.Option(help="Where CDI specs are written; one of the container runtime's cdi_spec_dirs.")
+    ] = Path("/var/run/cdi"),
+    backend: Annotated[
+        list[BackendName] | None, typer.Option(help="Where devices come from; may be given several times.")
+    ] = None,
+    simulated_profile: Annotated[
+        str, typer.Option(help="Devices of the backend 'simulated': a built-in profile's name, or a YAML file.")
+    ] = "",
+    simulated_overrides: Annotated[
+        Path | None, typer.Option(help="A YAML file that makes simulated devices unhealthy, removes or adds some.")
+    ] = None,
+    simulated_dev_dir: Annotated[Path, typer.Option(help="Where simulated device nodes are made.")] = Path("/dev"),
+    slots: Annotated[int, typer.Option(help="The most sharers of one device.")] = DEFAULT_SLOTS,
+    share_unenforced: Annotated[
+        bool, typer.Option(help="Share devices that nothing holds to limits: accounted, not enforced.")
+    ] = False,
+    discovery_interval: Annotated[float, typer.Option(help="Seconds between two looks at the devices.")] = 5.0,
+    http_address: Annotated[str, typer.Option(help="Where /metrics, /healthz and /readyz are served.")] = ":8080",
+    log_level: Annotated[LogLevel, typer.Option(help="The least important lines to write.")] = LogLevel.INFO,
+    log_format: Annotated[LogFormat, typer.Option(help="auto: text on a terminal, else json.")] = LogFormat.AUTO,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """Run the plugin until a signal ends it."""
+    configure_logging(level=log_level, format_=log_format)
+    settings = Settings(
+        node_name=node_name,
+        driver_name=driver_name,
+        kubeconfig=kubeconfig,
+        kubelet_dir=kubelet_dir.absolute(),
+        cdi_dir=cdi_dir.absolute(),
+        backends=tuple(dict.fromkeys(backend or ())),
+        simulated=SimulatedSettings(
+            profile=simulated_profile, overrides=simulated_overrides, dev_dir=simulated_dev_dir.absolute()
+        )
+        if simulated_profile
+        else None,
+        slots=slots,
+        share_unenforced=share_unenforced,
+        discovery_interval_s=discovery_interval,
+        http_address=http_address,
+    )
+    try:
+        validate_settings(settings)
+        asyncio.run(run_plugin(settings))
+    except DraError as error:
+        typer.echo(f"dra-kubeletplugin: {error}", err=True)
+        raise typer.Exit(EXIT_SETTING) from error
+
+
+def main() -> None:
+    """Run the command; anything that nobody foresaw is logged and exits with 1."""
+    try:
+        app(prog_name="dra-kubeletplugin")
+    except Exception:  # noqa: BLE001 - the last stop: whatever it is, it is logged as a whole
+        structlog.get_logger(__name__).exception("plugin ended")
+        sys.exit(1)

@@ -1,0 +1,91 @@
+"""The files of a prepared claim besides its record: the CDI spec for the container runtime, shim configs for shares."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import cdi
+from dra_driver.errors import DeviceError, StateError
+from dra_driver.file import ensure_directory, remove_directory, write_file
+from kubeletplugin.catalog import Catalog, Entry
+from kubeletplugin.prepare.record import ClaimRecord, PreparedDevice
+from kubeletplugin.prepare.spec import Names, build_spec, render_shim_config
+
+
+class Artifacts:
+    """Writes and removes them. What it writes depends on the record and the devices alone, so it can be repeated."""
+
+    def __init__(self, *, names: Names, cdi_dir: Path, shim_dir: Path) -> None:
+        self._names = names
+        self._specs = cdi.SpecStore(cdi_dir)
+        self._cdi_dir = cdi_dir
+        self._shim_dir = shim_dir
+
+    def ensure_directories(self) -> None:
+        """Make the directories, and clears away what a killed writer left. Raises StateError if one cannot be used."""
+        ensure_directory(self._cdi_dir)
+        ensure_directory(self._shim_dir)
+        with _store_errors():
+            self._specs.remove_leftovers(self._names.spec_prefix)
+
+    def write(self, record: ClaimRecord, catalog: Catalog) -> None:
+        """Write the shim configs, then the CDI spec that mounts them. Files that are right already are left alone.
+
+        Raises DeviceError if a device is gone, StateError if a file cannot be written.
+        """
+        folder = self._shim_dir / record.uid
+        for device in record.devices:
+            if device.shim_policy is not None and device.consumed is not None:
+                ensure_directory(folder)
+                identity = find_entry(device, catalog).device.identity
+                text = render_shim_config(record.uid, identity, device.consumed, device.shim_policy)
+                write_file(folder / self._names.device(record.uid, device), text.encode())
+        if record.devices:
+            spec = build_spec(
+                record.uid,
+                record.devices,
+                names=self._names,
+                edits=lambda device: _render_edits(find_entry(device, catalog)),
+                shim_dir=folder,
+            )
+            with _store_errors():
+                self._specs.write_spec(self._names.spec(record.uid), spec)
+
+    def is_complete(self, record: ClaimRecord) -> bool:
+        """Whether all files are there; a reboot takes those of the CDI directory. Contents are not looked at."""
+        shims = (
+            self._shim_dir / record.uid / self._names.device(record.uid, device)
+            for device in record.devices
+            if device.shim_policy is not None
+        )
+        spec = self._cdi_dir / f"{self._names.spec(record.uid)}.json"
+        return (not record.devices or spec.exists()) and all(path.exists() for path in shims)
+
+    def remove(self, uid: str) -> None:
+        """Remove the CDI spec first, then the shim configs. What is gone already is success."""
+        with _store_errors():
+            self._specs.remove_spec(self._names.spec(uid))
+        remove_directory(self._shim_dir / uid)
+
+
+def find_entry(device: PreparedDevice, catalog: Catalog) -> Entry:
+    """Return the device as it is now. Raises DeviceError if it is gone."""
+    entry = catalog.find(device.device)
+    if entry is None:
+        raise DeviceError(f"device {device}: not on this node any more")
+    return entry
+
+
+def _render_edits(entry: Entry) -> cdi.ContainerEdits:
+    return entry.backend.render_edits(entry.device, entry.partition)
+
+
+@contextlib.contextmanager
+def _store_errors() -> Iterator[None]:
+    """A spec that cannot be written is the driver's state, one that is not valid is the backend's doing."""
+    try:
+        yield
+    except cdi.StoreError as error:
+        raise StateError(str(error)) from error
+    except cdi.CdiError as error:
+        raise DeviceError(str(error)) from error

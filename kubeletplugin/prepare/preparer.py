@@ -1,0 +1,196 @@
+"""Prepares and unprepares claims: idempotent, one record a claim, safe to be killed between any two lines.
+
+What is written ahead: the record says *started* before anything else exists, and goes last. So everything on disk and
+in hardware belongs to a record, and asking again always ends the same way.
+"""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import structlog
+
+from dra_driver.api.resource_v1 import ResourceClaim
+from dra_driver.errors import ClaimError, DeviceError, DraError, StateError
+from kubeletplugin.catalog import Catalog
+from kubeletplugin.prepare.artifact import Artifacts, find_entry
+from kubeletplugin.prepare.checkpoint import Checkpoint
+from kubeletplugin.prepare.plan import plan_claim
+from kubeletplugin.prepare.record import ClaimRecord, ClaimRef, ClaimState, PreparedDevice
+from kubeletplugin.prepare.room import validate_room
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owned:
+    """Which results are this plugin's: those of its driver and its node's pool; `slots` is the most sharers of one."""
+
+    driver: str
+    pool: str
+    slots: int
+
+
+class Preparer:
+    """Prepares the claims of one node. Methods block, and may be called from several threads at once.
+
+    Claims are worked on side by side; for one claim, calls wait for each other, so that a prepare that outlives its
+    caller is over before the unprepare that follows begins.
+    """
+
+    def __init__(
+        self, owned: Owned, *, checkpoint: Checkpoint, artifacts: Artifacts, catalog: Callable[[], Catalog]
+    ) -> None:
+        self._owned = owned
+        self._checkpoint = checkpoint
+        self._artifacts = artifacts
+        self._catalog = catalog
+        self._reserving = threading.Lock()
+        self._claims = _KeyedLocks()
+
+    def find_prepared(self, ref: ClaimRef) -> ClaimRecord | None:
+        """Return the record of a claim that is prepared, having put back files that are missing; None if it is not.
+
+        Raises ClaimError if a file cannot be put back.
+        """
+        with self._claims.hold(ref.uid):
+            return self._find_prepared(ref)
+
+    def prepare(self, ref: ClaimRef, claim: ResourceClaim) -> ClaimRecord:
+        """Prepare a claim, as it was read from the API server. Done already is success.
+
+        Raises ClaimError: nothing is prepared then, and the devices are free.
+        """
+        with self._claims.hold(ref.uid):
+            if (done := self._find_prepared(ref)) is not None:
+                return done
+            catalog = self._catalog()
+            planned = plan_claim(ref, claim, driver=self._owned.driver, pool=self._owned.pool, catalog=catalog)
+            started = self._reserve(ref, planned, catalog)
+            with self._undone_on_error(started):
+                self._apply(started, catalog)
+                return self._complete(started)
+
+    def unprepare(self, ref: ClaimRef) -> None:
+        """Undo a prepare, known by the UID alone. A claim that is not prepared is success.
+
+        Raises ClaimError: what could not be undone is still recorded, and is tried again with the next call.
+        """
+        with self._claims.hold(ref.uid), _claim_errors(ref):
+            self._undo(ref.uid, self._checkpoint.find(ref.uid))
+
+    def restore(self) -> tuple[ClaimError, ...]:
+        """Put back the files of prepared claims that are missing, as after a reboot. Returns what could not be."""
+        errors: list[ClaimError] = []
+        for record in self._checkpoint.list():
+            try:
+                self.find_prepared(record.ref)
+            except ClaimError as error:
+                errors.append(error)
+        return tuple(errors)
+
+    def _find_prepared(self, ref: ClaimRef) -> ClaimRecord | None:
+        record = self._checkpoint.find(ref.uid)
+        if record is None or record.state is not ClaimState.COMPLETED:
+            return None
+        if not self._artifacts.is_complete(record):
+            with _claim_errors(ref):
+                self._apply(record, self._catalog())
+            log.info("claim restored", claim=str(ref), claim_uid=ref.uid)
+        return record
+
+    def _reserve(self, ref: ClaimRef, planned: tuple[PreparedDevice, ...], catalog: Catalog) -> ClaimRecord:
+        record = ClaimRecord(
+            namespace=ref.namespace, name=ref.name, uid=ref.uid, state=ClaimState.STARTED, devices=planned
+        )
+        with self._reserving, _claim_errors(ref):
+            validate_room(ref, planned, self._checkpoint.list(), catalog=catalog, slots=self._owned.slots)
+            self._checkpoint.write(record)
+        return record
+
+    def _apply(self, record: ClaimRecord, catalog: Catalog) -> None:
+        for device in record.devices:
+            entry = find_entry(device, catalog)
+            if entry.partition is not None:
+                entry.backend.apply_partition(entry.device, entry.partition)
+        self._artifacts.write(record, catalog)
+
+    def _complete(self, record: ClaimRecord) -> ClaimRecord:
+        completed = ClaimRecord(
+            namespace=record.namespace,
+            name=record.name,
+            uid=record.uid,
+            state=ClaimState.COMPLETED,
+            devices=record.devices,
+        )
+        self._checkpoint.write(completed)
+        return completed
+
+    @contextlib.contextmanager
+    def _undone_on_error(self, record: ClaimRecord) -> Iterator[None]:
+        """Undo what was applied; an error in that is logged, since the first one is what the user needs."""
+        try:
+            yield
+        except (DeviceError, StateError) as error:
+            try:
+                self._undo(record.uid, record)
+            except DraError as second:
+                log.warning("claim half prepared", claim=str(record.ref), claim_uid=record.uid, error=str(second))
+            raise ClaimError(f"claim {record.ref}: {error}") from error
+
+    def _undo(self, uid: str, record: ClaimRecord | None) -> None:
+        self._artifacts.remove(uid)
+        if record is None:
+            return
+        self._undo_partitions(record)
+        self._checkpoint.remove(uid)
+
+    def _undo_partitions(self, record: ClaimRecord) -> None:
+        """Remove the claim's partitions, but for those that another claim still has (by admin access)."""
+        catalog = self._catalog()
+        kept = {
+            device.device
+            for other in self._checkpoint.list()
+            if other.uid != record.uid
+            for device in other.devices
+        }  # fmt: skip
+        for device in record.devices:
+            entry = catalog.find(device.device)
+            if entry is None:
+                log.warning("device gone", device=str(device), claim_uid=record.uid)
+            elif entry.partition is not None and device.device not in kept:
+                entry.backend.undo_partition(entry.device, entry.partition)
+
+
+@contextlib.contextmanager
+def _claim_errors(ref: ClaimRef) -> Iterator[None]:
+    """Error of devices and files become errors of the claim that they stopped."""
+    try:
+        yield
+    except (DeviceError, StateError) as error:
+        raise ClaimError(f"claim {ref}: {error}") from error
+
+
+class _KeyedLocks:
+    """One lock a key, kept only while somebody holds it or waits for it."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._locks: dict[str, tuple[threading.Lock, int]] = {}
+
+    @contextlib.contextmanager
+    def hold(self, key: str) -> Iterator[None]:
+        with self._guard:
+            lock, users = self._locks.get(key, (threading.Lock(), 0))
+            self._locks[key] = (lock, users + 1)
+        try:
+            with lock:
+                yield
+        finally:
+            with self._guard:
+                lock, users = self._locks[key]
+                if users == 1:
+                    del self._locks[key]
+                else:
+                    self._locks[key] = (lock, users - 1)

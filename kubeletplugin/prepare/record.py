@@ -1,0 +1,116 @@
+"""What is remembered of a claim while it is prepared: one record a claim, the truth about what this node holds."""
+
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
+
+from dra_driver.api import codec
+from dra_driver.api.config_v1alpha1 import Policy
+from dra_driver.errors import InvalidError, StateError
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRef:
+    """A claim as the kubelet names it. The UID alone identifies it; the name may be used again by another."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class ClaimState(StrEnum):
+    """How far a claim has come. A started claim holds its devices as a completed one does."""
+
+    STARTED = "started"
+    COMPLETED = "completed"
+
+
+class Consumed(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What a share takes of its device: memory in bytes, cores in percent, slots."""
+
+    memory: int = 0
+    cores: int = 0
+    slots: int = 0
+
+
+class PreparedDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """One allocation result of a claim, as it is prepared.
+
+    `request` is the result's, with a subrequest. `parent` is the whole device of a partition.
+    `consumed` is absent for a device that is held exclusively.
+    `shim_policy` is set only for a share that the shim limits.
+    """
+
+    request: str
+    pool: str
+    device: str
+    parent: str | None = None
+    share_id: str | None = None
+    admin_access: bool = False
+    consumed: Consumed | None = None
+    shim_policy: Policy | None = None
+
+    def __str__(self) -> str:
+        return f"{self.pool}/{self.device}"
+
+    @property
+    def card(self) -> str:
+        """The whole device that this is, or is a part of."""
+        return self.parent or self.device
+
+
+class ClaimRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A claim that is prepared, or was started to be."""
+
+    namespace: str
+    name: str
+    uid: str
+    state: ClaimState
+    devices: tuple[PreparedDevice, ...] = ()
+
+    @property
+    def ref(self) -> ClaimRef:
+        """The claim that this is the record of."""
+        return ClaimRef(self.namespace, self.name, self.uid)
+
+
+class _Envelope(msgspec.Struct, frozen=True, kw_only=True):
+    """The file's outer form. The checksum covers the bytes of `claim` as they stand, not what they decode to."""
+
+    version: int
+    checksum: str
+    claim: msgspec.Raw
+
+
+def encode_record(record: ClaimRecord) -> bytes:
+    """Return the bytes of a record's file: equal records give equal bytes."""
+    claim = codec.encode(record)
+    return msgspec.json.encode(_Envelope(version=VERSION, checksum=_checksum(claim), claim=msgspec.Raw(claim)))
+
+
+def decode_record(data: bytes) -> ClaimRecord:
+    """Read a record's file. Raises StateError that says what is wrong with it; unknown fields are ignored."""
+    try:
+        envelope = msgspec.json.decode(data, type=_Envelope)
+    except msgspec.DecodeError as error:
+        raise StateError(f"not a claim record: {error}") from error
+    if envelope.version > VERSION:
+        raise StateError(f"version {envelope.version} is newer than this driver, want at most {VERSION}")
+    claim = bytes(envelope.claim)
+    if _checksum(claim) != envelope.checksum:
+        raise StateError("checksum does not match the content")
+    try:
+        return codec.decode(claim, ClaimRecord)
+    except InvalidError as error:
+        raise StateError(f"not a claim record: {error}") from error
+
+
+def _checksum(data: bytes) -> str:
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"

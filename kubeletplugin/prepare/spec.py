@@ -1,0 +1,90 @@
+"""Builds what a prepared claim puts on disk: its CDI spec and its shim config files."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import cdi
+from dra_driver.api.config_v1alpha1 import Policy
+from dra_driver.devices.model import FULL_CORES, UNLIMITED_CORES
+from kubeletplugin.prepare.record import Consumed, PreparedDevice
+
+SHIM_FOLDER = "/etc/dra-driver/shim.d"
+"""Where the shim in a container looks for its limits, one file an allocation result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """How the claims of one driver are named in CDI."""
+
+    driver: str
+
+    @property
+    def kind(self) -> str:
+        """The CDI kind of all claims: `<driver>/claim`."""
+        return f"{self.driver}/claim"
+
+    @property
+    def spec_prefix(self) -> str:
+        """What the names of all specs of the driver begin with."""
+        return f"{self.driver}-claim_"
+
+    def spec(self, uid: str) -> str:
+        """The name of a claim's CDI spec: that of its file without `.json`."""
+        return f"{self.spec_prefix}{uid}"
+
+    def device(self, uid: str, device: PreparedDevice) -> str:
+        """The CDI device name of an allocation result: unique for each claim and share."""
+        share = f"-{device.share_id}" if device.share_id is not None else ""
+        return f"{uid}-{device.device}{share}"
+
+    def qualified(self, uid: str, device: PreparedDevice) -> str:
+        """The qualified name that the kubelet hands to the container runtime."""
+        return f"{self.kind}={self.device(uid, device)}"
+
+
+def build_spec(
+    uid: str,
+    devices: Iterable[PreparedDevice],
+    *,
+    names: Names,
+    edits: Callable[[PreparedDevice], cdi.ContainerEdits],
+    shim_dir: Path,
+) -> cdi.Spec:
+    """Build the CDI spec of a claim: one CDI device for each allocation result.
+
+    `edits` gives what the device itself needs. A share also gets its shim config from `shim_dir`, read-only.
+    A device that admin access allocates twice is one CDI device.
+    """
+    cdi_devices: dict[str, cdi.Device] = {}
+    for device in devices:
+        name = names.device(uid, device)
+        shim = _shim_edits(shim_dir / name, name) if device.shim_policy is not None else cdi.NO_EDITS
+        cdi_devices.setdefault(name, cdi.Device(name=name, container_edits=cdi.merge_edits(edits(device), shim)))
+    return cdi.default_version(
+        cdi.Spec(cdi_version=cdi.VERSIONS[0], kind=names.kind, devices=tuple(cdi_devices.values()))
+    )
+
+
+def render_shim_config(uid: str, identity: str, consumed: Consumed, policy: Policy) -> str:
+    """Render the limits of one share for the shim (text lines, easy to parse in C).
+
+    `memory` is in bytes. `cores` is a percentage, or `-` for no limit. `policy` is `force` or `burst`.
+    """
+    limited = UNLIMITED_CORES < consumed.cores < FULL_CORES
+    cores = str(consumed.cores) if limited else "-"
+    return (
+        "shim 1\n"
+        f"claim {uid}\n"
+        f"device {identity} memory={consumed.memory} cores={cores} policy={policy.lower()}\n"
+    )  # fmt: skip
+
+
+def _shim_edits(host: Path, name: str) -> cdi.ContainerEdits:
+    mount = cdi.Mount(
+        host_path=str(host),
+        container_path=f"{SHIM_FOLDER}/{name}",
+        type="bind",
+        options=("ro", "nosuid", "nodev", "noexec", "bind"),
+    )
+    return cdi.ContainerEdits(mounts=(mount,))

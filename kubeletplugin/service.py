@@ -1,0 +1,170 @@
+"""The DRA service that the kubelet calls, in both versions it knows. Protobuf messages do not leave this module."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import Executor
+from typing import Any, Protocol, TypeVar
+
+import grpc
+import structlog
+
+from dra_driver.api.resource_v1 import ResourceClaim
+from dra_driver.errors import ApiError, ApiNotFoundError, ClaimError, DraError
+from kubeletplugin.metric import Metrics
+from kubeletplugin.prepare.preparer import Preparer
+from kubeletplugin.prepare.record import ClaimRecord, ClaimRef
+from kubeletplugin.prepare.spec import Names
+from kubeletplugin.proto import dra_v1_pb2, dra_v1beta1_pb2
+
+log = structlog.get_logger(__name__)
+
+SUPPORTED_VERSIONS = ("v1.DRAPlugin", "v1beta1.DRAPlugin")
+"""Newest first: the kubelet takes the first one that it knows."""
+
+_UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,127}")
+
+_DONE = {"prepare": "claim prepared", "unprepare": "claim unprepared"}
+_NOT_DONE = {"prepare": "claim not prepared", "unprepare": "claim not unprepared"}
+
+_T = TypeVar("_T")
+
+
+class Claims(Protocol):
+    """Where claims are read."""
+
+    async def read_claim(self, ref: ClaimRef) -> ResourceClaim:
+        """Return the claim as the API server has it now. Raises ApiError."""
+        ...
+
+
+class Events(Protocol):
+    """Where users learn of failures."""
+
+    def record_claim_failure(self, ref: ClaimRef, reason: str, message: str) -> None:
+        """Tell, on the claim, what went wrong. Never raises, never blocks."""
+        ...
+
+
+class PluginService:
+    """Answers prepare and unprepare calls. One claim's failure is its own: the others go on."""
+
+    def __init__(  # noqa: PLR0913 - what it works with, by keyword
+        self, preparer: Preparer, *, names: Names, claims: Claims, events: Events, metrics: Metrics, executor: Executor
+    ) -> None:
+        self._preparer = preparer
+        self._names = names
+        self._claims = claims
+        self._events = events
+        self._metrics = metrics
+        self._executor = executor
+
+    def handlers(self) -> "tuple[grpc.GenericRpcHandler[Any, Any], ...]":
+        """Return the service in each version, to be added to a server."""
+        return _handlers("v1", dra_v1_pb2, self), _handlers("v1beta1", dra_v1beta1_pb2, self)
+
+    async def prepare(self, refs: Iterable[ClaimRef]) -> dict[str, ClaimRecord | DraError]:
+        """Prepare claims side by side. Returns the record, or what went wrong, by claim UID."""
+        return await self._each(refs, "prepare", self._prepare)
+
+    async def unprepare(self, refs: Iterable[ClaimRef]) -> dict[str, DraError | None]:
+        """Unprepare claims side by side. Returns None, or what went wrong, by claim UID."""
+        return await self._each(refs, "unprepare", self._unprepare)
+
+    async def _each(
+        self, refs: Iterable[ClaimRef], operation: str, act: Callable[[ClaimRef], Awaitable[_T]]
+    ) -> dict[str, _T | DraError]:
+        async def attempt(ref: ClaimRef) -> tuple[str, _T | DraError]:
+            with self._metrics.operation(operation) as done:
+                try:
+                    _validate_uid(ref)
+                    result = await act(ref)
+                except DraError as error:
+                    done.failed()
+                    self._tell(ref, operation, error)
+                    return ref.uid, error
+            log.info(_DONE[operation], claim=str(ref), claim_uid=ref.uid, duration_s=done.duration_s)
+            return ref.uid, result
+
+        return dict(await asyncio.gather(*(attempt(ref) for ref in refs)))
+
+    async def _prepare(self, ref: ClaimRef) -> ClaimRecord:
+        if (done := await self._in_thread(self._preparer.find_prepared, ref)) is not None:
+            return done
+        try:
+            claim = await self._claims.read_claim(ref)
+        except ApiNotFoundError as error:
+            raise ClaimError(f"claim {ref}: gone from the API server") from error
+        except ApiError as error:
+            raise ClaimError(f"claim {ref}: {error}") from error
+        return await self._in_thread(self._preparer.prepare, ref, claim)
+
+    async def _unprepare(self, ref: ClaimRef) -> None:
+        await self._in_thread(self._preparer.unprepare, ref)
+
+    async def _in_thread(self, act: Callable[..., _T], *args: object) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, act, *args)
+
+    def _tell(self, ref: ClaimRef, operation: str, error: DraError) -> None:
+        log.warning(_NOT_DONE[operation], claim=str(ref), claim_uid=ref.uid, error=str(error))
+        self._events.record_claim_failure(ref, f"{operation.capitalize()}Failed", str(error))
+
+    def devices(self, record: ClaimRecord) -> Iterable[dict[str, Any]]:
+        """Return the fields of the kubelet's Device message for each allocation result of a prepared claim."""
+        for device in record.devices:
+            yield {
+                "request_names": [device.request.partition("/")[0]],
+                "pool_name": device.pool,
+                "device_name": device.device,
+                "cdi_device_ids": [self._names.qualified(record.uid, device)],
+                "share_id": device.share_id,
+            }
+
+
+def _validate_uid(ref: ClaimRef) -> None:
+    """A UID becomes a file name, so one that could leave its directory is refused."""
+    if not _UID.fullmatch(ref.uid):
+        raise ClaimError(f"claim {ref}: UID {ref.uid!r} is not one, want letters, digits, '-' and '.'")
+
+
+def _handlers(version: str, messages: Any, service: PluginService) -> "grpc.GenericRpcHandler[Any, Any]":
+    known = {field.name for field in messages.Device.DESCRIPTOR.fields}
+
+    def device(fields: dict[str, Any]) -> Any:
+        return messages.Device(**{name: value for name, value in fields.items() if name in known})
+
+    def prepared(outcome: ClaimRecord | DraError) -> Any:
+        if isinstance(outcome, DraError):
+            return messages.NodePrepareResourceResponse(error=str(outcome))
+        return messages.NodePrepareResourceResponse(devices=[device(fields) for fields in service.devices(outcome)])
+
+    def unprepared(outcome: DraError | None) -> Any:
+        return messages.NodeUnprepareResourceResponse(error="" if outcome is None else str(outcome))
+
+    async def node_prepare_resources(request: Any, _: Any) -> Any:
+        outcomes = await service.prepare(_refs(request))
+        return messages.NodePrepareResourcesResponse(claims={uid: prepared(each) for uid, each in outcomes.items()})
+
+    async def node_unprepare_resources(request: Any, _: Any) -> Any:
+        outcomes = await service.unprepare(_refs(request))
+        return messages.NodeUnprepareResourcesResponse(claims={uid: unprepared(each) for uid, each in outcomes.items()})
+
+    return grpc.method_handlers_generic_handler(
+        f"k8s.io.kubelet.pkg.apis.dra.{version}.DRAPlugin",
+        {
+            "NodePrepareResources": grpc.unary_unary_rpc_method_handler(
+                node_prepare_resources,
+                request_deserializer=messages.NodePrepareResourcesRequest.FromString,
+                response_serializer=messages.NodePrepareResourcesResponse.SerializeToString,
+            ),
+            "NodeUnprepareResources": grpc.unary_unary_rpc_method_handler(
+                node_unprepare_resources,
+                request_deserializer=messages.NodeUnprepareResourcesRequest.FromString,
+                response_serializer=messages.NodeUnprepareResourcesResponse.SerializeToString,
+            ),
+        },
+    )
+
+
+def _refs(request: Any) -> list[ClaimRef]:
+    return [ClaimRef(claim.namespace, claim.name, claim.uid) for claim in request.claims]

@@ -1,0 +1,115 @@
+"""Everything the plugin can be told, checked before anything starts."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from dra_driver.api import name
+from dra_driver.devices.attribute import DEFAULT_SLOTS
+from dra_driver.errors import SettingError
+
+DEFAULT_DRIVER = "accel.dra-driver.io"
+SOCKET_PATH_LIMIT = 107
+"""Bytes of a unix socket's path on Linux, without the final zero."""
+
+
+class BackendName(StrEnum):
+    """The backends that can be switched on."""
+
+    SIMULATED = "simulated"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedSettings:
+    """The simulated backend: a built-in profile's name or a file, and where its devices and their changes live."""
+
+    profile: str
+    overrides: Path | None = None
+    dev_dir: Path = Path("/dev")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of one plugin process. Times are in seconds."""
+
+    node_name: str
+    driver_name: str = DEFAULT_DRIVER
+    kubeconfig: Path | None = None
+    kubelet_dir: Path = Path("/var/lib/kubelet")
+    cdi_dir: Path = Path("/var/run/cdi")
+    backends: tuple[BackendName, ...] = ()
+    simulated: SimulatedSettings | None = None
+    slots: int = DEFAULT_SLOTS
+    share_unenforced: bool = False
+    discovery_interval_s: float = 5.0
+    http_address: str = ":8080"
+
+    @property
+    def plugin_dir(self) -> Path:
+        """The driver's own directory below the kubelet's: socket, lock and state."""
+        return self.kubelet_dir / "plugins" / self.driver_name
+
+    @property
+    def claims_dir(self) -> Path:
+        """One record a prepared claim."""
+        return self.plugin_dir / "claims"
+
+    @property
+    def shim_dir(self) -> Path:
+        """One folder a prepared claim, one shim config a share in it."""
+        return self.plugin_dir / "shim"
+
+    @property
+    def service_socket(self) -> Path:
+        """Where the kubelet calls the DRA service."""
+        return self.plugin_dir / "dra.sock"
+
+    @property
+    def registry_dir(self) -> Path:
+        """The directory that the kubelet watches for plugins."""
+        return self.kubelet_dir / "plugins_registry"
+
+    @property
+    def registration_socket(self) -> Path:
+        """Where the kubelet finds the plugin."""
+        return self.registry_dir / f"{self.driver_name}-reg.sock"
+
+
+def validate_settings(settings: Settings) -> None:
+    """Raise SettingError that names every setting that cannot be used."""
+    if problems := list(_problems(settings)):
+        raise SettingError("; ".join(problems))
+
+
+def parse_http_address(text: str) -> tuple[str, int]:
+    """Split `host:port`, `:port` or `[v6]:port`. Raises SettingError; the empty host means all addresses."""
+    host, separator, port = text.rpartition(":")
+    if not separator or not port.isdecimal() or not 0 <= int(port) <= 65535:  # noqa: PLR2004  the largest port
+        raise SettingError(f"--http-address: {text!r} is not an address, want host:port, such as ':8080'")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _problems(settings: Settings) -> Iterator[str]:
+    for flag, value, validate in (
+        ("--node-name", settings.node_name, name.validate_dns_subdomain),
+        ("--driver-name", settings.driver_name, name.validate_driver_name),
+    ):
+        yield from (f"{flag}: {value!r}: {problem}" for problem in validate(value))
+    if not settings.backends:
+        yield f"--backend: none given, want {' or '.join(map(repr, BackendName))}"
+    if BackendName.SIMULATED in settings.backends and settings.simulated is None:
+        yield "--simulated-profile: not given, want a profile for the backend 'simulated'"
+    if settings.slots < 1:
+        yield f"--slots: {settings.slots} sharers of one card, want at least 1"
+    if settings.discovery_interval_s <= 0:
+        yield f"--discovery-interval: {settings.discovery_interval_s} seconds, want more than 0"
+    for socket in (settings.service_socket, settings.registration_socket):
+        if (length := len(str(socket).encode())) > SOCKET_PATH_LIMIT:
+            yield f"{socket}: {length} bytes, want a socket path of at most {SOCKET_PATH_LIMIT}; shorten --kubelet-dir"
+    if not settings.registry_dir.is_dir():
+        yield f"{settings.registry_dir}: no such directory, want --kubelet-dir to be the kubelet's --root-dir"
+    try:
+        parse_http_address(settings.http_address)
+    except SettingError as error:
+        yield str(error)

@@ -1,0 +1,56 @@
+"""The plugin's unix sockets and the lock that makes it the only one that uses them."""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc.aio
+
+from dra_driver.errors import SettingError, StateError
+from dra_driver.file import ensure_directory
+
+LOCK_FILE = "plugin.lock"
+
+
+@contextlib.contextmanager
+def hold_plugin_directory(directory: Path) -> Iterator[None]:
+    """Make this process the only plugin of the directory, until it ends, however it ends.
+
+    Raises SettingError, naming the process that has it, if another one runs.
+    """
+    try:
+        ensure_directory(directory, mode=0o750)
+        descriptor = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except (StateError, OSError) as error:
+        raise SettingError(f"{directory}: {error}, want a writable directory below --kubelet-dir") from error
+    with os.fdopen(descriptor, "r+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = file.read().strip() or "unknown"
+            raise SettingError(f"{directory}: in use by another plugin, process {holder}") from error
+        file.seek(0)
+        file.truncate()
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield
+
+
+async def serve_socket(path: Path, handlers: "Iterable[grpc.GenericRpcHandler[Any, Any]]") -> grpc.aio.Server:
+    """Start a gRPC server on a unix socket, in place of one that a killed process left behind.
+
+    The caller holds the plugin directory, so whatever is at `path` is nobody's. Raises SettingError.
+    """
+    server = grpc.aio.server()
+    server.add_generic_rpc_handlers(tuple(handlers))
+    try:
+        await asyncio.to_thread(path.unlink, missing_ok=True)
+        server.add_insecure_port(f"unix://{path}")
+        await server.start()
+    except (OSError, RuntimeError) as error:
+        raise SettingError(f"{path}: {error}, want a writable directory for the socket") from error
+    return server

@@ -1,0 +1,146 @@
+import pytest
+
+from dra_driver.api.config_v1alpha1 import Policy
+from dra_driver.api.meta_v1 import ObjectMeta
+from dra_driver.api.resource_v1 import ResourceClaim, ResourceClaimSpec
+from dra_driver.errors import ClaimError
+from kubeletplugin.catalog import Catalog, build_catalog
+from kubeletplugin.prepare.plan import plan_claim
+from kubeletplugin.prepare.record import Consumed, PreparedDevice
+from tests.support.builder import (
+    DRIVER,
+    NODE,
+    FakeBackend,
+    a_claim,
+    a_config,
+    a_device,
+    a_partitionable_device,
+    a_ref,
+    a_result,
+    a_share,
+    device_config,
+)
+
+CARD = a_device("GPU-0")
+SPLIT = a_partitionable_device("GPU-P")
+
+
+def a_catalog() -> Catalog:
+    backend = FakeBackend((CARD, SPLIT))
+    return build_catalog([(backend, backend.read_inventory())])
+
+
+def plan(claim: ResourceClaim) -> tuple[PreparedDevice, ...]:
+    return plan_claim(a_ref(), claim, driver=DRIVER, pool=NODE, catalog=a_catalog())
+
+
+def test_a_whole_device_is_held_exclusively() -> None:
+    assert plan(a_claim(a_result(CARD.name))) == (PreparedDevice(request="main", pool=NODE, device=CARD.name),)
+
+
+def test_a_partition_knows_its_parent() -> None:
+    name = SPLIT.partition_name(SPLIT.partitions[0])
+    assert plan(a_claim(a_result(name)))[0].parent == SPLIT.name
+
+
+def test_results_of_other_drivers_are_ignored() -> None:
+    assert plan(a_claim(a_result("nic-7", driver="net.example.com", pool="elsewhere"))) == ()
+
+
+@pytest.mark.parametrize(
+    ("memory", "cores", "limited"),
+    [
+        pytest.param("8Gi", 1, True, id="part of the memory"),
+        pytest.param("80Gi", 30, True, id="part of the cores"),
+        pytest.param("80Gi", 2, True, id="least limit"),
+        pytest.param("80Gi", 99, True, id="greatest limit"),
+        pytest.param("80Gi", 1, False, id="everything, no compute limit"),
+        pytest.param("80Gi", 100, False, id="everything, nobody else"),
+    ],
+)
+def test_only_a_real_share_is_limited(memory: str, cores: int, limited: bool) -> None:
+    (device,) = plan(a_claim(a_share(CARD.name, "share-1", memory=memory, cores=cores)))
+    assert (device.shim_policy is not None) == limited
+    assert device.consumed is not None
+
+
+def test_what_a_share_takes_is_in_bytes() -> None:
+    (device,) = plan(a_claim(a_share(CARD.name, "share-1", memory="8Gi", cores=30)))
+    assert device.consumed == Consumed(memory=8 << 30, cores=30, slots=1)
+
+
+@pytest.mark.parametrize("amount", [{"memory": "0"}, {"cores": 0}, {"slots": 0}], ids=["memory", "cores", "slots"])
+def test_nothing_of_a_capacity_is_for_admin_access_only(amount: dict[str, object]) -> None:
+    with pytest.raises(ClaimError, match=f"consumes no {next(iter(amount))}, which only admin access may"):
+        plan(a_claim(a_share(CARD.name, "share-1", **amount)))  # type: ignore[arg-type]
+    (device,) = plan(a_claim(a_share(CARD.name, "share-1", admin_access=True, **amount)))  # type: ignore[arg-type]
+    assert device.admin_access
+    assert device.shim_policy is None
+
+
+def test_a_claim_of_another_uid_is_refused() -> None:
+    claim = a_claim(a_result(CARD.name), ref=a_ref("uid-2"))
+    with pytest.raises(ClaimError, match="claim default/claim-1: replaced by another one of UID 'uid-2', want 'uid-1'"):
+        plan(claim)
+
+
+def test_a_claim_that_is_not_allocated_is_refused() -> None:
+    claim = ResourceClaim(
+        metadata=ObjectMeta(name="claim-1", namespace="default", uid="uid-1"), spec=ResourceClaimSpec()
+    )
+    with pytest.raises(ClaimError, match="claim default/claim-1: not allocated"):
+        plan(claim)
+
+
+def test_everything_that_is_wrong_is_said_at_once() -> None:
+    claim = a_claim(
+        a_result("gpu-9"),
+        a_result(CARD.name, pool="node-b"),
+        config=[a_config(device_config(stratgy="Shim")), a_config(device_config(policy="Sometimes"))],
+    )
+    with pytest.raises(ClaimError) as raised:
+        plan(claim)
+    text = str(raised.value)
+    assert f"device {NODE}/gpu-9: not on this node any more" in text
+    assert f"device node-b/{CARD.name}: not on this node, want pool 'node-a'" in text
+    assert "config[0].opaque.parameters.sharing.stratgy" in text
+    assert "did you mean 'strategy'?" in text
+    assert "config[1].opaque.parameters.sharing.policy" in text
+
+
+def test_a_claim_config_lies_over_a_class_config() -> None:
+    claim = a_claim(
+        a_share(CARD.name, "share-1"),
+        config=[
+            a_config(device_config(policy="Burst"), source="FromClaim"),
+            a_config(device_config(policy="Force"), source="FromClass"),
+        ],
+    )
+    (device,) = plan(claim)
+    assert device.shim_policy is Policy.BURST
+
+
+def test_a_share_that_is_accounted_only_has_no_shim() -> None:
+    claim = a_claim(a_share(CARD.name, "share-1"), config=[a_config(device_config(strategy="None"))])
+    (device,) = plan(claim)
+    assert device.shim_policy is None
+    assert device.consumed is not None
+
+
+@pytest.mark.parametrize(
+    ("requests", "applies"),
+    [((), True), (("main",), True), (("main/big",), True), (("main/small",), False), (("other",), False)],
+    ids=["all", "request", "subrequest", "another subrequest", "another request"],
+)
+def test_a_config_applies_to_the_requests_it_names(requests: tuple[str, ...], applies: bool) -> None:
+    claim = a_claim(
+        a_share(CARD.name, "share-1", request="main/big"),
+        config=[a_config(device_config(policy="Burst"), requests=requests)],
+    )
+    (device,) = plan(claim)
+    assert (device.shim_policy is Policy.BURST) == applies
+
+
+def test_a_config_of_another_driver_is_not_read() -> None:
+    claim = a_claim(a_result(CARD.name), config=[a_config({"nonsense": True}, driver="net.example.com")])
+    assert len(plan(claim)) == 1

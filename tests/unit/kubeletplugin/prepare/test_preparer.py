@@ -1,0 +1,280 @@
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+import cdi
+from dra_driver.api.resource_v1 import ResourceClaim
+from dra_driver.devices.model import Device, Partition
+from dra_driver.errors import ClaimError, DeviceBusyError, DeviceError
+from kubeletplugin.discovery import Discovery
+from kubeletplugin.prepare.artifact import Artifacts
+from kubeletplugin.prepare.checkpoint import Checkpoint
+from kubeletplugin.prepare.preparer import Owned, Preparer
+from kubeletplugin.prepare.record import ClaimRef, ClaimState
+from kubeletplugin.prepare.spec import Names
+from tests.support.builder import (
+    DRIVER,
+    NODE,
+    FakeBackend,
+    a_claim,
+    a_device,
+    a_partitionable_device,
+    a_ref,
+    a_result,
+    a_share,
+)
+
+CARD = a_device("GPU-0")
+SPLIT = a_partitionable_device("GPU-P")
+PART = SPLIT.partition_name(SPLIT.partitions[0])
+WIDE = SPLIT.partition_name(SPLIT.partitions[1])
+
+
+@dataclass
+class Node:
+    """A node's disk and devices; `start` is a plugin process that comes up on them."""
+
+    directory: Path
+    backend: FakeBackend = field(default_factory=lambda: FakeBackend((CARD, SPLIT)))
+
+    @property
+    def cdi_dir(self) -> Path:
+        return self.directory / "cdi"
+
+    def start(self) -> Preparer:
+        checkpoint = Checkpoint(self.directory / "claims")
+        checkpoint.read_all()
+        artifacts = Artifacts(names=Names(DRIVER), cdi_dir=self.cdi_dir, shim_dir=self.directory / "shim")
+        artifacts.ensure_directories()
+        return Preparer(
+            Owned(driver=DRIVER, pool=NODE, slots=16),
+            checkpoint=checkpoint,
+            artifacts=artifacts,
+            catalog=Discovery([self.backend]).read,
+        )
+
+    def files(self) -> dict[str, bytes]:
+        return {
+            str(path.relative_to(self.directory)): path.read_bytes()
+            for path in sorted(self.directory.rglob("*"))
+            if path.is_file()
+        }
+
+    def resolve(self, name: str) -> cdi.ContainerEdits:
+        return cdi.Resolver([self.cdi_dir]).resolve([f"{DRIVER}/claim={name}"]).edits
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)
+
+
+def prepare(preparer: Preparer, claim: ResourceClaim, ref: ClaimRef | None = None) -> None:
+    record = preparer.prepare(ref or a_ref(), claim)
+    assert record.state is ClaimState.COMPLETED
+
+
+def test_a_prepared_claim_resolves_to_its_device(node: Node) -> None:
+    prepare(node.start(), a_claim(a_result(CARD.name)))
+    edits = node.resolve(f"uid-1-{CARD.name}")
+    assert [each.path for each in edits.device_nodes] == [f"/dev/fake/{CARD.name}"]
+
+
+def test_asking_again_changes_nothing(node: Node) -> None:
+    preparer = node.start()
+    claim = a_claim(a_share(CARD.name, "share-1"), a_result(PART))
+    first = preparer.prepare(a_ref(), claim)
+    before = node.files()
+    assert preparer.prepare(a_ref(), claim) == first
+    assert node.start().prepare(a_ref(), claim) == first
+    assert node.files() == before
+
+
+def test_unprepare_undoes_everything(node: Node) -> None:
+    preparer = node.start()
+    before = node.files()
+    prepare(preparer, a_claim(a_share(CARD.name, "share-1"), a_result(PART)))
+    assert node.files() != before
+    assert node.backend.partitions == {PART}
+    for _ in range(2):
+        preparer.unprepare(a_ref())
+        assert node.files() == before
+        assert not list((node.directory / "shim").iterdir())
+        assert node.backend.partitions == set()
+
+
+def test_unprepare_of_an_unknown_claim_is_success(node: Node) -> None:
+    node.start().unprepare(a_ref("uid-9"))
+
+
+def test_unprepare_needs_neither_the_name_nor_the_device(node: Node) -> None:
+    prepare(node.start(), a_claim(a_result(CARD.name), a_result(PART)))
+    node.backend.devices = ()
+    node.start().unprepare(a_ref("uid-1", name=""))
+    assert [name for name in node.files() if "uid-1" in name] == []
+
+
+def test_a_share_finds_its_limits(node: Node) -> None:
+    prepare(node.start(), a_claim(a_share(CARD.name, "share-1", memory="8Gi", cores=30)))
+    (mount,) = node.resolve(f"uid-1-{CARD.name}-share-1").mounts
+    assert Path(mount.host_path).read_text() == (
+        f"shim 1\nclaim uid-1\ndevice {CARD.identity} memory={8 << 30} cores=30 policy=force\n"
+    )
+
+
+def test_a_claim_for_other_drivers_only_leaves_no_spec(node: Node) -> None:
+    prepare(node.start(), a_claim(a_result("nic-0", driver="net.example.com")))
+    assert list(node.cdi_dir.iterdir()) == []
+
+
+def test_a_held_device_is_refused_until_it_is_free(node: Node) -> None:
+    preparer = node.start()
+    prepare(preparer, a_claim(a_result(CARD.name)))
+    second = a_ref("uid-2", "claim-2")
+    claim = a_claim(a_result(CARD.name), ref=second)
+    with pytest.raises(DeviceBusyError, match="held by claim default/claim-1"):
+        preparer.prepare(second, claim)
+    assert not any("uid-2" in name for name in node.files())
+    preparer.unprepare(a_ref())
+    prepare(preparer, claim, second)
+
+
+def test_a_partition_goes_with_the_last_claim_that_has_it(node: Node) -> None:
+    preparer = node.start()
+    monitor = a_ref("uid-2", "monitor")
+    prepare(preparer, a_claim(a_result(PART)))
+    prepare(preparer, a_claim(a_result(PART, admin_access=True), ref=monitor), monitor)
+    preparer.unprepare(a_ref())
+    assert node.backend.partitions == {PART}
+    preparer.unprepare(monitor)
+    assert node.backend.partitions == set()
+
+
+def test_a_device_that_fails_leaves_nothing_behind(node: Node) -> None:
+    preparer = node.start()
+    before = node.files()
+    node.backend.broken = "device node missing"
+    with pytest.raises(ClaimError, match="claim default/claim-1: device node missing"):
+        preparer.prepare(a_ref(), a_claim(a_result(PART)))
+    assert node.files() == before
+    assert node.backend.partitions == set()
+    node.backend.broken = ""
+    prepare(preparer, a_claim(a_result(WIDE)))
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["running", "restarted"])
+def test_files_that_a_reboot_took_are_put_back(node: Node, restarted: bool) -> None:
+    preparer = node.start()
+    claim = a_claim(a_share(CARD.name, "share-1"), a_result(PART))
+    prepare(preparer, claim)
+    before = node.files()
+    for path in node.cdi_dir.iterdir():
+        path.unlink()
+    if restarted:
+        preparer = node.start()
+    assert preparer.restore() == ()
+    assert node.files() == before
+
+
+def test_asking_again_puts_back_files_before_it_answers(node: Node) -> None:
+    preparer = node.start()
+    prepare(preparer, a_claim(a_result(CARD.name)))
+    before = node.files()
+    for path in node.cdi_dir.iterdir():
+        path.unlink()
+    assert preparer.find_prepared(a_ref()) is not None
+    assert node.files() == before
+
+
+def test_a_device_that_is_gone_stops_only_its_own_claim_from_being_restored(node: Node) -> None:
+    other = a_ref("uid-2", "claim-2")
+    preparer = node.start()
+    prepare(preparer, a_claim(a_result(CARD.name)))
+    prepare(preparer, a_claim(a_result(PART), ref=other), other)
+    for path in node.cdi_dir.iterdir():
+        path.unlink()
+    node.backend.devices = (SPLIT,)
+    (error,) = node.start().restore()
+    assert f"claim default/claim-1: device {NODE}/{CARD.name}: not on this node any more" in str(error)
+    assert node.resolve(f"uid-2-{PART}").device_nodes
+
+
+def test_of_two_claims_at_once_one_gets_the_device(node: Node) -> None:
+    preparer = node.start()
+    refs = [a_ref(f"uid-{number}", f"claim-{number}") for number in range(8)]
+    together = threading.Barrier(len(refs))
+
+    def attempt(ref: ClaimRef) -> bool:
+        together.wait()
+        try:
+            preparer.prepare(ref, a_claim(a_result(CARD.name), ref=ref))
+        except DeviceBusyError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(len(refs)) as pool:
+        assert sum(pool.map(attempt, refs)) == 1
+
+
+class SlowBackend(FakeBackend):
+    """A backend that takes its time over a partition."""
+
+    def __init__(self, devices: tuple[Device, ...]) -> None:
+        super().__init__(devices)
+        self.entered, self.leave = threading.Event(), threading.Event()
+
+    def apply_partition(self, device: Device, partition: Partition) -> None:
+        self.entered.set()
+        assert self.leave.wait(10)
+        super().apply_partition(device, partition)
+
+
+def test_a_prepare_that_outlives_its_caller_leaves_nothing_after_unprepare(tmp_path: Path) -> None:
+    backend = SlowBackend((SPLIT,))
+    node = Node(tmp_path, backend)
+    preparer = node.start()
+    with ThreadPoolExecutor(2) as pool:
+        slow = pool.submit(preparer.prepare, a_ref(), a_claim(a_result(PART)))
+        assert backend.entered.wait(10)
+        undone = pool.submit(preparer.unprepare, a_ref())
+        backend.leave.set()
+        slow.result(10)
+        undone.result(10)
+    assert node.files() == {}
+    assert backend.partitions == set()
+
+
+def test_a_started_claim_is_finished_by_the_next_process(node: Node) -> None:
+    claim = a_claim(a_result(PART))
+
+    class Killed(BaseException):
+        pass
+
+    class DyingBackend(FakeBackend):
+        def render_edits(self, device: Device, partition: Partition | None) -> cdi.ContainerEdits:
+            raise Killed
+
+    alive, node.backend = node.backend, DyingBackend((CARD, SPLIT), partitions=node.backend.partitions)
+    with pytest.raises(Killed):
+        node.start().prepare(a_ref(), claim)
+    node.backend = alive
+    other = a_ref("uid-2", "claim-2")
+    with pytest.raises(DeviceBusyError):
+        node.start().prepare(other, a_claim(a_result(PART), ref=other))
+    prepare(node.start(), claim)
+
+
+def test_an_error_while_undoing_does_not_hide_the_first(node: Node) -> None:
+    class StuckBackend(FakeBackend):
+        def undo_partition(self, device: Device, partition: Partition) -> None:
+            raise DeviceError("partition in use")
+
+    node.backend = StuckBackend((CARD, SPLIT), broken="device node missing")
+    preparer = node.start()
+    with pytest.raises(ClaimError, match="device node missing"):
+        preparer.prepare(a_ref(), a_claim(a_result(PART)))
+    with pytest.raises(ClaimError, match="partition in use"):
+        preparer.unprepare(a_ref())
