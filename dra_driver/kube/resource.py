@@ -20,6 +20,16 @@ class KubernetesObject(Protocol):
     """What every object has."""
 
     @property
+    def api_version(self) -> str:
+        """Group and version, such as `resource.k8s.io/v1`."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """The kind, such as `ResourceSlice`."""
+        ...
+
+    @property
     def metadata(self) -> ObjectMeta:
         """Name, identity and version."""
         ...
