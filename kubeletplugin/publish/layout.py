@@ -1,0 +1,227 @@
+"""Lay out a node's devices as the ResourceSlices of one pool. Pure: the same devices give the same slices.
+
+Order is allocation priority: slices are read in the order of their names and devices in the order in which they stand,
+so devices are laid out in physical order, a whole card before its partitions.
+A slice never has more than 64 devices, although 128 are allowed while none of them has a taint or counters:
+otherwise the first device that falls ill would move all others.
+Counter sets stand first, in slices of their own, as the API wants (KEP-4815).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from dra_driver.api.meta_v1 import ObjectMeta, OwnerReference
+from dra_driver.api.resource_v1 import CounterSet, ResourcePool, ResourceSlice, ResourceSliceSpec
+from dra_driver.api.resource_v1 import Device as SliceDevice
+from dra_driver.api.validation import validate_resource_slice
+from dra_driver.devices.model import Device, Inventory, LeftOut, Partition
+from kubeletplugin.publish.feature import ALL_FEATURES, Features
+from kubeletplugin.publish.offer import SharePolicy, build_counter_set, build_partition, build_whole
+from kubeletplugin.publish.slice_name import build_slice_name
+
+DEVICES_PER_SLICE = 64
+COUNTER_SETS_PER_SLICE = 8
+
+_CONTENT = ("spec.devices", "spec.sharedCounters")
+_NAME_TAKEN = "another device has the same name, want unique identities"
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolOwner:
+    """Whose pool it is: one driver on one node. The pool has the node's name, and goes when the Node goes."""
+
+    driver: str
+    node_name: str
+    node_uid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusals:
+    """What an API server would not take, with its reason: devices and counter sets by name."""
+
+    devices: Mapping[str, str] = field(default_factory=dict)
+    counter_sets: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """All slices of the pool in order, at least one, and what could not be published.
+
+    The slices' generation is 0: which one they get depends on what is stored (`diff.plan_sync`).
+    """
+
+    owner: PoolOwner
+    slices: tuple[ResourceSlice, ...]
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The pool's name."""
+        return self.owner.node_name
+
+    @property
+    def device_count(self) -> int:
+        """How many devices are published, partitions included."""
+        return sum(len(item.spec.devices) for item in self.slices)
+
+
+def build_pool(
+    inventory: Inventory,
+    *,
+    owner: PoolOwner,
+    shares: SharePolicy,
+    features: Features = ALL_FEATURES,
+    refusals: Refusals | None = None,
+) -> Pool:
+    """Return the node's pool. `shares` says how cards are shared.
+
+    A device that cannot be published (refused before, invalid, its name taken) is left out alone, with the reason.
+    `left_out` begins with what the backends left out.
+    What takes the place of a missing feature:
+
+    - without `partitions`: no counters, and of a card that could be partitioned only the whole card;
+    - without `sharing`: a whole card is given to one claim at a time;
+    - without `taints`: an unhealthy card is left out, with its partitions.
+    """
+    draft = _Draft(owner, shares, features, refusals or Refusals())
+    for device in inventory.devices:
+        draft.add(device)
+    return Pool(
+        owner=owner,
+        slices=_pack(owner, draft.devices, draft.counter_sets),
+        left_out=(*inventory.left_out, *draft.left_out),
+    )
+
+
+class _Draft:
+    """Collects what the slices are made from, card by card."""
+
+    def __init__(self, owner: PoolOwner, shares: SharePolicy, features: Features, refusals: Refusals) -> None:
+        self._owner = owner
+        self._shares = shares
+        self._features = features
+        self._refusals = refusals
+        self._cards: set[str] = set()
+        self._names: set[str] = set()
+        self.devices: list[SliceDevice] = []
+        self.counter_sets: list[CounterSet] = []
+        self.left_out: list[LeftOut] = []
+
+    def add(self, device: Device) -> None:
+        """Add a card: the whole of it, its partitions, both, or neither."""
+        if device.name in self._cards:
+            self._leave_out(device.name, _NAME_TAKEN)
+            return
+        self._cards.add(device.name)
+        if device.health is not None and not self._features.taints:
+            self._leave_out(device.name, f"unhealthy, {device.health.reason}: {device.health.message}")
+            return
+        if not device.offered_whole:
+            self.devices += self._permanent_partitions(device)
+            return
+        partitions = self._partitions(device) if self._features.partitions else []
+        whole = build_whole(device, shares=self._shares, features=self._features, takes_counters=bool(partitions))
+        if partitions:
+            self.counter_sets.append(build_counter_set(device))
+        self.devices += [*self._accepted(whole), *partitions]
+
+    def _permanent_partitions(self, device: Device) -> list[SliceDevice]:
+        made = [partition for partition in device.partitions if partition.permanent]
+        return self._build_partitions(device, made, takes_counters=False)
+
+    def _partitions(self, device: Device) -> list[SliceDevice]:
+        if not device.partitions:
+            return []
+        if problem := self._counter_problem(device):
+            self._leave_out(device.name, f"partitions: {problem}")
+            return []
+        sound: list[Partition] = []
+        for partition in device.partitions:
+            if problem := _consumption_problem(device, partition):
+                self._leave_out(device.partition_name(partition), problem)
+            else:
+                sound.append(partition)
+        return self._build_partitions(device, sound, takes_counters=True)
+
+    def _build_partitions(
+        self, device: Device, partitions: Sequence[Partition], *, takes_counters: bool
+    ) -> list[SliceDevice]:
+        in_order = sorted(partitions, key=lambda item: (item.start, item.size, item.profile))
+        built = (build_partition(device, partition, takes_counters=takes_counters) for partition in in_order)
+        return [accepted for item in built for accepted in self._accepted(item)]
+
+    def _accepted(self, device: SliceDevice) -> Iterator[SliceDevice]:
+        """Yield the device if it can be published, or else leaves it out."""
+        problem = self._refusals.devices.get(device.name) or self._problem(devices=(device,))
+        if device.name in self._names:
+            problem = _NAME_TAKEN
+        if problem:
+            self._leave_out(device.name, problem)
+        else:
+            self._names.add(device.name)
+            yield device
+
+    def _counter_problem(self, device: Device) -> str:
+        refused = self._refusals.counter_sets.get(device.name)
+        return refused or self._problem(shared_counters=(build_counter_set(device),))
+
+    def _problem(self, *, devices: tuple[SliceDevice, ...] = (), shared_counters: tuple[CounterSet, ...] = ()) -> str:
+        """Say in one line what the API server would refuse, or nothing."""
+        errors = validate_resource_slice(_slice(self._owner, 0, 1, devices=devices, shared_counters=shared_counters))
+        return "; ".join(
+            str(error) for error in errors if error.path.startswith(("spec.devices", "spec.sharedCounters"))
+        )
+
+    def _leave_out(self, subject: str, problem: str) -> None:
+        self.left_out.append(LeftOut(subject=subject, problem=problem))
+
+
+def _consumption_problem(device: Device, partition: Partition) -> str:
+    """Say why a partition is unsafe: if it takes nothing of its card it would be given out beside the whole card."""
+    if unknown := sorted(set(partition.counters) - set(device.counters)):
+        return f"counters: {device.name} has no {', '.join(map(repr, unknown))}"
+    if not any(amount > 0 for amount in partition.counters.values()):
+        return f"counters: takes nothing of {device.name}, want a part"
+    return ""
+
+
+def _pack(owner: PoolOwner, devices: list[SliceDevice], counter_sets: list[CounterSet]) -> tuple[ResourceSlice, ...]:
+    """Deal devices and counter sets out to slices. A pool without devices is one empty slice: complete, and empty."""
+    sets = _batches(counter_sets, COUNTER_SETS_PER_SLICE)
+    groups = _batches(devices, DEVICES_PER_SLICE) or [()]
+    count = len(sets) + len(groups)
+    return (
+        *(_slice(owner, index, count, shared_counters=group) for index, group in enumerate(sets)),
+        *(_slice(owner, index, count, devices=group) for index, group in enumerate(groups, start=len(sets))),
+    )
+
+
+def _slice(
+    owner: PoolOwner,
+    index: int,
+    count: int,
+    *,
+    devices: tuple[SliceDevice, ...] = (),
+    shared_counters: tuple[CounterSet, ...] = (),
+) -> ResourceSlice:
+    reference = OwnerReference(api_version="v1", kind="Node", name=owner.node_name, uid=owner.node_uid, controller=True)
+    return ResourceSlice(
+        metadata=ObjectMeta(
+            name=build_slice_name(index, driver=owner.driver, node_name=owner.node_name),
+            owner_references=(reference,),
+        ),
+        spec=ResourceSliceSpec(
+            driver=owner.driver,
+            node_name=owner.node_name,
+            pool=ResourcePool(name=owner.node_name, generation=0, resource_slice_count=count),
+            devices=devices,
+            shared_counters=shared_counters,
+        ),
+    )
+
+
+def _batches(items: Sequence[_T], size: int) -> list[tuple[_T, ...]]:
+    return [tuple(items[start : start + size]) for start in range(0, len(items), size)]
