@@ -47,17 +47,13 @@ class Document:
 
 def parse_document(text: str, subject: str) -> Document:
     """Reads YAML. Raises InvalidError with line and column if it is malformed or says a key twice."""
-    loader = yaml.SafeLoader(text)
     try:
-        root = loader.get_single_node()
+        root, value = _load(text)
         repeated = list(_repeated_keys(root))
-        value = loader.construct_document(root) if root is not None else None
     except yaml.MarkedYAMLError as error:
         raise InvalidError(subject, [FieldError("", _malformed(error))]) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InvalidError(subject, [FieldError("", f"not YAML, {str(error).splitlines()[0]}")]) from error
-    finally:
-        loader.dispose()
+        raise InvalidError(subject, [FieldError("", f"malformed YAML, {str(error).splitlines()[0]}")]) from error
     document = Document(subject, value, root)
     if repeated:
         raise document.build_error(repeated)
@@ -82,6 +78,25 @@ def suggest(word: str, known: Iterable[str]) -> str:
     """`; did you mean 'model'?`, or nothing if no known word is near."""
     near = difflib.get_close_matches(word, list(known), n=1)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _load(text: str) -> tuple[yaml.Node | None, Any]:
+    loader = yaml.SafeLoader(text)
+    root = loader.get_single_node()
+    return root, None if root is None else loader.construct_document(root)
+
+
+_PLAIN = {
+    "`": "",
+    " | null": "",
+    "object": "a mapping",
+    "array": "a list",
+    "str": "text",
+    "int": "a whole number",
+    "bool": "true or false",
+    " | ": " or ",
+}
+"""What msgspec calls the types, and what people call them."""
 
 
 def _malformed(error: yaml.MarkedYAMLError) -> str:
@@ -176,8 +191,10 @@ def _mistyped(value: Any, want: Any, problem: str) -> str:
         if isinstance(option, type) and issubclass(option, Enum) and isinstance(value, str):
             known = [str(member.value) for member in option]
             return f"unknown value {value!r}, want {' or '.join(map(repr, known))}{suggest(value, known)}"
-    wanted = problem.removeprefix("Expected ").split(", got")[0].split(" - at")[0].replace("`", "")
-    quotes = "; put it in quotes" if wanted.startswith("str") and isinstance(value, int | float) else ""
+    wanted = problem.removeprefix("Expected ").split(", got")[0].split(" - at")[0]
+    for word, plain in _PLAIN.items():
+        wanted = wanted.replace(word, plain)
+    quotes = "; put it in quotes" if wanted.startswith("text") and isinstance(value, int | float) else ""
     return f"got {_shown(value)}, want {wanted}{quotes}"
 
 

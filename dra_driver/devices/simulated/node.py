@@ -65,8 +65,8 @@ class CharacterDevices:
         device = CharacterDevice(self._directory / name, major, minor)
         if _is_there(device):
             return device
-        device.path.parent.mkdir(parents=True, exist_ok=True)
         try:
+            device.path.parent.mkdir(parents=True, exist_ok=True)
             self._make(device)
         except PermissionError:
             return None

@@ -71,9 +71,7 @@ def _validate(overrides: Overrides, profile: Profile) -> Iterator[Problem]:
     for device, unhealthy in overrides.unhealthy.items():
         path: Path = ("unhealthy", str(device), "reason")
         if not _LABEL_VALUE.fullmatch(unhealthy.reason):
-            yield Problem(
-                path, f"got {unhealthy.reason!r}, want a label value: at most 63 letters, digits, '-', '_' or '.'"
-            )
+            yield Problem(path, f"got {unhealthy.reason!r}, want a label value such as 'xid-79'")
     if isinstance(overrides.added, int) and overrides.added < 0:
         yield Problem(("added",), f"got {overrides.added}, want at least 0")
     for problem in validate_groups((*profile.devices, *overrides.groups(profile)), ()):
