@@ -15,7 +15,7 @@ from kubeletplugin.publish.feature import GATE_OF_FIELD, Features, Gate
 _SET_BY_SERVER = frozenset({"timeAdded"})
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class DroppedField:
     """A field that did not come back as it was sent. `path` has `[*]` for any index or key; `gate` is None if unknown.
 

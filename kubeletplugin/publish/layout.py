@@ -15,6 +15,7 @@ from dra_driver.api.meta_v1 import ObjectMeta, OwnerReference
 from dra_driver.api.resource_v1 import CounterSet, ResourcePool, ResourceSlice, ResourceSliceSpec
 from dra_driver.api.resource_v1 import Device as SliceDevice
 from dra_driver.api.validation import validate_resource_slice
+from dra_driver.devices.attribute import explain_not_shareable
 from dra_driver.devices.model import Device, Inventory, LeftOut, Partition
 from kubeletplugin.publish.feature import ALL_FEATURES, Features
 from kubeletplugin.publish.offer import SharePolicy, build_counter_set, build_partition, build_whole
@@ -48,7 +49,7 @@ class Refusals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """All slices of the pool in order, at least one, and what could not be published.
+    """All slices of the pool in order, at least one; what could not be published, or not to be shared.
 
     The slices' generation is 0: which one they get depends on what is stored (`diff.plan_sync`).
     """
@@ -56,6 +57,7 @@ class Pool:
     owner: PoolOwner
     slices: tuple[ResourceSlice, ...]
     left_out: tuple[LeftOut, ...] = ()
+    not_shareable: tuple[LeftOut, ...] = ()
 
     @property
     def name(self) -> str:
@@ -93,6 +95,7 @@ def build_pool(
         owner=owner,
         slices=_pack(owner, draft.devices, draft.counter_sets),
         left_out=(*inventory.left_out, *draft.left_out),
+        not_shareable=tuple(draft.not_shareable),
     )
 
 
@@ -109,6 +112,7 @@ class _Draft:
         self.devices: list[SliceDevice] = []
         self.counter_sets: list[CounterSet] = []
         self.left_out: list[LeftOut] = []
+        self.not_shareable: list[LeftOut] = []
 
     def add(self, device: Device) -> None:
         """Add a card: the whole of it, its partitions, both, or neither."""
@@ -122,6 +126,8 @@ class _Draft:
         if not device.offered_whole:
             self.devices += self._permanent_partitions(device)
             return
+        if device.share_memory is None and (problem := explain_not_shareable(device)):
+            self.not_shareable.append(LeftOut(subject=device.name, problem=problem))
         partitions = self._partitions(device) if self._features.partitions else []
         whole = build_whole(device, shares=self._shares, features=self._features, takes_counters=bool(partitions))
         if partitions:

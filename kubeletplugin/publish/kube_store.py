@@ -1,0 +1,65 @@
+"""The node's slices in a real API server."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+from dra_driver.api.resource_v1 import ResourceSlice
+from dra_driver.errors import ApiNotFoundError
+from dra_driver.kube.cache import Cache
+from dra_driver.kube.client import ApiClient, Preconditions
+from dra_driver.kube.resource import NODES, RESOURCE_SLICES, Selection
+from dra_driver.kube.watch import Watch
+
+
+class KubeSliceStore:
+    """Implements `SliceStore`: the watch sees this node's slices only, and shows own writes at once."""
+
+    def __init__(self, client: ApiClient, *, node_name: str) -> None:
+        self._client = client
+        self._node_name = node_name
+        self._selection = Selection(field_selector=f"spec.nodeName={node_name}")
+        self._cache = Cache(Watch(client, RESOURCE_SLICES, self._selection))
+
+    async def follow(self, notice: Callable[[], None]) -> None:
+        """Watch until cancelled."""
+        with self._cache.subscribe() as subscription:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._cache.run())
+                async for _ in subscription:
+                    notice()
+
+    def slices(self) -> tuple[ResourceSlice, ...] | None:
+        """Return what the watch has seen."""
+        return self._cache.list() if self._cache.is_synced else None
+
+    async def list_slices(self) -> tuple[ResourceSlice, ...]:
+        """Return all slices of this node now."""
+        listing = await self._client.list(RESOURCE_SLICES, self._selection)
+        return listing.items
+
+    async def create_slice(self, item: ResourceSlice, *, dry_run: bool = False) -> ResourceSlice:
+        """Create a slice."""
+        kept = await self._client.create(RESOURCE_SLICES, item, dry_run=dry_run)
+        if not dry_run:
+            self._cache.record_write(kept)
+        return kept
+
+    async def update_slice(self, item: ResourceSlice) -> ResourceSlice:
+        """Replace a slice."""
+        kept = await self._client.update(RESOURCE_SLICES, item)
+        self._cache.record_write(kept)
+        return kept
+
+    async def delete_slice(self, item: ResourceSlice) -> None:
+        """Delete a slice, if it is still the same."""
+        metadata = item.metadata
+        same = Preconditions(uid=metadata.uid, resource_version=metadata.resource_version)
+        with suppress(ApiNotFoundError):
+            await self._client.delete(RESOURCE_SLICES, metadata.name, preconditions=same)
+        self._cache.record_delete(item)
+
+    async def read_node_uid(self) -> str:
+        """Return the Node's UID."""
+        node = await self._client.get(NODES, self._node_name)
+        return node.metadata.uid

@@ -1,0 +1,48 @@
+"""What publishing needs of the rest: the node's slices in an API server, and somewhere to tell a person."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from dra_driver.api.core_v1 import ObjectReference
+from dra_driver.api.resource_v1 import ResourceSlice
+from dra_driver.kube.event import EventType
+
+
+class SliceStore(Protocol):
+    """The slices of this node. Every request raises ApiError."""
+
+    async def follow(self, notice: Callable[[], None]) -> None:
+        """Watch the node's slices until cancelled, and call `notice` after every change. Outages are waited out."""
+        ...
+
+    def slices(self) -> tuple[ResourceSlice, ...] | None:
+        """Return the slices as far as the watch has seen and we have written; None while the watch has seen nothing."""
+        ...
+
+    async def list_slices(self) -> tuple[ResourceSlice, ...]:
+        """Return all slices of this node now, whoever wrote them."""
+        ...
+
+    async def create_slice(self, item: ResourceSlice, *, dry_run: bool = False) -> ResourceSlice:
+        """Create a slice and return what the server made of it. Stores nothing in a dry run."""
+        ...
+
+    async def update_slice(self, item: ResourceSlice) -> ResourceSlice:
+        """Replace a slice at the resource version that it carries, and return what the server made of it."""
+        ...
+
+    async def delete_slice(self, item: ResourceSlice) -> None:
+        """Delete a slice if it still has the UID and the resource version that it carries. Gone already is success."""
+        ...
+
+    async def read_node_uid(self) -> str:
+        """Return the UID of this node's Node object."""
+        ...
+
+
+class EventSink(Protocol):
+    """Where Events go: `dra_driver.kube.event.EventRecorder`."""
+
+    def record(self, target: ObjectReference, reason: str, message: str, *, type: EventType) -> None:  # noqa: A002
+        """Take note of an Event about an object. Neither waits nor fails."""
+        ...
