@@ -29,14 +29,19 @@ def configure_logging(*, level: LogLevel = LogLevel.INFO, format_: LogFormat = L
     """Send log lines to standard error. Called once, by the composition root of a process."""
     terminal = sys.stderr.isatty()
     text = format_ is LogFormat.TEXT or (format_ is LogFormat.AUTO and terminal)
-    renderer: Any = structlog.dev.ConsoleRenderer(colors=terminal) if text else structlog.processors.JSONRenderer()
+    renderers: tuple[Any, ...]
+    if text:
+        renderers = (structlog.dev.ConsoleRenderer(colors=terminal, exception_formatter=structlog.dev.plain_traceback),)
+    else:
+        # Without locals: they are long, and may hold what nobody should read.
+        traceback = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+        renderers = (structlog.processors.ExceptionRenderer(traceback), structlog.processors.JSONRenderer())
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.dict_tracebacks,
-            renderer,
+            *renderers,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),

@@ -1,0 +1,200 @@
+"""The composition root: puts a plugin process together from its settings, runs it, and ends it in order."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import assert_never
+
+import grpc.aio
+import structlog
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+
+from dra_driver.devices.backend import Backend
+from dra_driver.devices.simulated import SimulatedBackend, read_profile
+from dra_driver.errors import SettingError, StateError
+from dra_driver.kube.client import ApiClient
+from dra_driver.kube.credential import Credential
+from dra_driver.kube.event import EventRecorder
+from kubeletplugin.catalog import Catalog
+from kubeletplugin.cluster import Claims, Events
+from kubeletplugin.discovery import Discovery
+from kubeletplugin.http import serve_http
+from kubeletplugin.metric import Metrics
+from kubeletplugin.prepare.artifact import Artifacts
+from kubeletplugin.prepare.checkpoint import Checkpoint
+from kubeletplugin.prepare.preparer import Owned, Preparer
+from kubeletplugin.prepare.spec import Names
+from kubeletplugin.probe import GET_INFO, PREPARE, check_socket
+from kubeletplugin.publish.kube_store import KubeSliceStore
+from kubeletplugin.publish.metric import PublishMetrics
+from kubeletplugin.publish.offer import SharePolicy
+from kubeletplugin.publish.publisher import Publisher
+from kubeletplugin.registration import Registration
+from kubeletplugin.service import PluginService
+from kubeletplugin.setting import BackendName, Settings
+from kubeletplugin.socket import hold_plugin_directory, serve_socket
+
+log = structlog.get_logger(__name__)
+
+GRACE_S = 20.0
+"""How long calls of the kubelet that are under way may take when the process is asked to end."""
+
+THREADS = 16
+
+
+async def run_plugin(settings: Settings) -> None:
+    """Run a plugin until SIGTERM or SIGINT. Raises DraError if it cannot start."""
+    with hold_plugin_directory(settings.plugin_dir), _stop_signals() as stop:
+        credential = await Credential.load(settings.kubeconfig)
+        async with ApiClient(credential, user_agent="dra-kubeletplugin") as client:
+            with ThreadPoolExecutor(THREADS, thread_name_prefix="claim") as executor:
+                await Plugin(settings, client, executor).run(stop)
+
+
+class Plugin:
+    """One plugin process: everything that it is made of."""
+
+    def __init__(self, settings: Settings, client: ApiClient, executor: ThreadPoolExecutor) -> None:
+        self._settings = settings
+        self._registry = CollectorRegistry()
+        for collector in (GCCollector, PlatformCollector, ProcessCollector):
+            collector(registry=self._registry)
+        self._metrics = Metrics(self._registry)
+        self._recorder = EventRecorder(client, component=settings.driver_name, host=settings.node_name)
+        self._events = Events(self._recorder, settings.node_name, asyncio.get_running_loop())
+        self._discovery = Discovery(build_backends(settings))
+        self._checkpoint = Checkpoint(settings.claims_dir)
+        names = Names(settings.driver_name)
+        self._artifacts = Artifacts(names=names, cdi_dir=settings.cdi_dir, shim_dir=settings.shim_dir)
+        self._preparer = Preparer(
+            Owned(driver=settings.driver_name, pool=settings.node_name, slots=settings.slots),
+            checkpoint=self._checkpoint,
+            artifacts=self._artifacts,
+            catalog=self._discovery.current,
+        )
+        self._publisher = Publisher(
+            store=KubeSliceStore(client, node_name=settings.node_name),
+            events=self._recorder,
+            metrics=PublishMetrics(self._registry),
+            driver=settings.driver_name,
+            node_name=settings.node_name,
+            shares=SharePolicy(slots=settings.slots, unenforced=settings.share_unenforced),
+        )
+        self._service = PluginService(
+            self._preparer,
+            names=names,
+            claims=Claims(client),
+            events=self._events,
+            metrics=self._metrics,
+            executor=executor,
+        )
+        self._registration = Registration(driver=settings.driver_name, endpoint=str(settings.service_socket))
+        self._metrics.registered.set_function(lambda: self._registration.registered)
+        self._metrics.prepared_claims.set_function(lambda: len(self._checkpoint.list()))
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Start, serve until `stop`, and end: the kubelet's way in first, slices and prepared claims stay."""
+        await asyncio.to_thread(self._read_state)
+        async with contextlib.AsyncExitStack() as stack:
+            tasks = await stack.enter_async_context(asyncio.TaskGroup())
+            for work in (
+                self._discovery.run(self._settings.discovery_interval_s, self._devices_changed),
+                self._publisher.run(),
+                self._recorder.run(),
+                self._keep_files(),
+            ):
+                stack.callback(tasks.create_task(work).cancel)
+            await self._serve(stack)
+            log.info("plugin started", driver=self._settings.driver_name, node=self._settings.node_name)
+            await stop.wait()
+            log.info("plugin ending")
+
+    def _read_state(self) -> None:
+        """Read the claims that are prepared, before anything else can touch them."""
+        try:
+            corrupt = self._checkpoint.read_all()
+            self._artifacts.ensure_directories()
+        except StateError as error:
+            raise SettingError(str(error)) from error
+        for record in corrupt:
+            log.error("claim record corrupt", claim_uid=record.uid, kept_as=str(record.kept_as), error=record.problem)
+            self._metrics.corrupt_records.inc()
+            self._events.warn("CheckpointCorrupt", f"{record.problem}; kept as {record.kept_as.name}")
+
+    async def _serve(self, stack: contextlib.AsyncExitStack) -> None:
+        """Open the service first and the way to it last; the stack closes them in the opposite order."""
+        service, registration = self._settings.service_socket, self._settings.registration_socket
+        http = await serve_http(
+            self._settings.http_address,
+            registry=self._registry,
+            alive={
+                "service": lambda: check_socket(service, PREPARE),
+                "registration": lambda: check_socket(registration, GET_INFO),
+            },
+            ready={"registered": self._check_registered, "published": self._check_published},
+        )
+        stack.push_async_callback(http.cleanup)
+        for path, handlers in ((service, self._service.handlers()), (registration, self._registration.handlers())):
+            server = await serve_socket(path, handlers)
+            stack.push_async_callback(_stop_server, server)
+
+    def _devices_changed(self, catalog: Catalog) -> None:
+        self._publisher.set_inventory(catalog.inventory)
+
+    async def _keep_files(self) -> None:
+        """Put back files of prepared claims that somebody removed: at start, as after a reboot, and while it runs."""
+        told: frozenset[str] = frozenset()
+        while True:
+            errors = frozenset(map(str, await asyncio.to_thread(self._preparer.restore)))
+            for error in sorted(errors - told):
+                log.error("claim not restored", error=error)
+                self._events.warn("PrepareFailed", error)
+            told = errors
+            await asyncio.sleep(self._settings.discovery_interval_s)
+
+    async def _check_registered(self) -> str | None:
+        return None if self._registration.registered else "the kubelet has not accepted the plugin"
+
+    async def _check_published(self) -> str | None:
+        return None if self._publisher.ready.is_set() else "the ResourceSlices are not published"
+
+
+def build_backends(settings: Settings) -> tuple[Backend, ...]:
+    """Build the backends that are switched on. Raises SettingError or InvalidError if one cannot be."""
+    return tuple(_build_backend(name, settings) for name in settings.backends)
+
+
+def _build_backend(name: BackendName, settings: Settings) -> Backend:
+    match name:
+        case BackendName.SIMULATED:
+            if settings.simulated is None:
+                raise SettingError("--simulated-profile: not given, want a profile for the backend 'simulated'")
+            return SimulatedBackend(
+                read_profile(settings.simulated.profile),
+                settings.node_name,
+                dev_dir=settings.simulated.dev_dir,
+                state_dir=settings.plugin_dir / "simulated",
+                overrides_path=settings.simulated.overrides,
+            )
+        case _:
+            assert_never(name)
+
+
+async def _stop_server(server: grpc.aio.Server) -> None:
+    await server.stop(GRACE_S)
+
+
+@contextlib.contextmanager
+def _stop_signals() -> Iterator[asyncio.Event]:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    signals = (signal.SIGTERM, signal.SIGINT)
+    for each in signals:
+        loop.add_signal_handler(each, stop.set)
+    try:
+        yield stop
+    finally:
+        for each in signals:
+            loop.remove_signal_handler(each)
