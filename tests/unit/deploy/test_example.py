@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from dra_driver.api import codec, resource_v1
+from dra_driver.api.config_v1alpha1 import parse_device_config
 from tests.support.manifest import (
     CHART,
     EXAMPLES,
@@ -107,6 +108,18 @@ def test_classes_and_the_driver_are_those_of_the_chart(name: str) -> None:
     assert set(find_values(manifests, "driver")) <= {DRIVER}
     for attribute in (*find_values(manifests, "matchAttribute"), *find_values(manifests, "distinctAttribute")):
         assert attribute.startswith(f"{DRIVER}/")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_opaque_configs_are_ones_that_the_driver_accepts(name: str) -> None:
+    for parameters in find_values(read_example(name), "parameters"):
+        assert parse_device_config(parameters).sharing.policy
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_requests_name_only_capacities_that_devices_have(name: str) -> None:
+    for capacity in find_values(read_example(name), "capacity"):
+        assert capacity["requests"].keys() <= {"memory", "cores", "slots"}
 
 
 @pytest.mark.parametrize("name", NAMES)

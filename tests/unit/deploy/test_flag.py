@@ -1,0 +1,28 @@
+"""The chart starts the plugin with flags that it has."""
+
+import json
+import re
+
+import pytest
+import typer.main
+
+from dra_driver.log import LogFormat, LogLevel
+from kubeletplugin.cli import app
+from tests.support.manifest import CHART
+
+DAEMONSET = (CHART / "templates" / "daemonset.yaml").read_text("utf-8")
+SCHEMA = json.loads((CHART / "values.schema.json").read_text("utf-8"))
+PARAMETERS = typer.main.get_command(app).params
+NOT_FOR_PODS = {"--kubeconfig", "--version", "--install-completion", "--show-completion"}
+
+
+def test_the_daemonset_gives_each_flag_that_the_plugin_has() -> None:
+    known = {option for parameter in PARAMETERS for option in parameter.opts}
+    given = set(re.findall(r"^ +- (--[a-z-]+)", DAEMONSET, re.MULTILINE))
+    assert given == known - NOT_FOR_PODS
+
+
+@pytest.mark.parametrize("name", ["level", "format"])
+def test_settings_of_the_log_are_words_that_the_plugin_knows(name: str) -> None:
+    known = set({"level": LogLevel, "format": LogFormat}[name])
+    assert set(SCHEMA["properties"]["log"]["properties"][name]["enum"]) <= known
