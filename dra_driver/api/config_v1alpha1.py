@@ -70,7 +70,7 @@ def parse_device_config(parameters: object, *, path: str = "parameters") -> Devi
 
     Raises InvalidError with every field error; paths begin with `path`. At most 10 KiB, as in the API.
     """
-    if problem := _size_problem(parameters):
+    if problem := _problem(parameters):
         raise InvalidError(KIND, [FieldError(path, problem)])
     reader = _Reader()
     fields = reader.read_object(parameters, path, ("apiVersion", "kind", "sharing"))
@@ -161,7 +161,10 @@ class _Reader:
         return None
 
 
-def _size_problem(parameters: object) -> str | None:
+def _problem(parameters: object) -> str | None:
+    """Say why the fields are not even looked at."""
+    if not isinstance(parameters, dict):
+        return f"is {_type_name(parameters)}, want an object"
     try:
         size = len(msgspec.json.encode(parameters))
     except RecursionError:
