@@ -238,6 +238,23 @@ def test_a_partition_has_edits_of_its_own_once_it_is_made(backend: Backend, part
     assert (entries(edits) - shared).isdisjoint(whole)
 
 
+def test_two_partitions_of_a_device_have_nothing_of_each_other(backend: Backend, partitioned: Device) -> None:
+    pair = next(
+        pair
+        for pair in itertools.combinations(partitioned.partitions, 2)
+        if fits([partition.counters for partition in pair], partitioned.counters)
+    )
+    for partition in pair:
+        backend.apply_partition(partitioned, partition)
+    one, other = (backend.render_edits(partitioned, partition) for partition in pair)
+    shared = entries(one) & entries(other)
+    assert shared <= entries(backend.render_edits(partitioned, None))
+    assert entries(one) - shared
+    paths = [{node.path for node in edits.device_nodes if node not in shared} for edits in (one, other)]
+    assert paths[0].isdisjoint(paths[1])
+    assert all(paths) or not one.device_nodes
+
+
 def test_a_partition_that_exists_has_a_uuid(bench: Bench, backend: Backend, partitioned: Device) -> None:
     partition = partitioned.partitions[0]
     backend.apply_partition(partitioned, partition)
