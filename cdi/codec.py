@@ -24,11 +24,14 @@ _SPEC_TYPE: Final = inspect.type_info(Spec)
 def encode_spec(spec: Spec) -> bytes:
     """Encode as JSON, absent fields left out, with a line feed at the end. Equal specs give equal bytes.
 
-    Nothing is validated here: see `validate_spec`.
+    Nothing else is validated here: see `validate_spec`. Raises InvalidSpecError if a text cannot be UTF-8.
     """
     if spec.container_edits == NO_EDITS:  # only the default itself is left out, not what equals it
         spec = structs.replace(spec, container_edits=NO_EDITS)
-    return _ENCODER.encode(spec) + b"\n"
+    try:
+        return _ENCODER.encode(spec) + b"\n"
+    except UnicodeEncodeError as error:
+        raise InvalidSpecError("spec", [Problem("", f"{error.object!r} cannot be UTF-8, want text that can")]) from None
 
 
 def decode_spec(data: bytes, subject: str = "spec") -> Spec:

@@ -166,7 +166,7 @@ class _NodeReader:
                 return None
             case "bool" | "int" | "float":
                 return self._read_number(node)
-            case "str" if node.style is None and _OCTAL.fullmatch(node.value):
+            case "str" if not node.style and _OCTAL.fullmatch(node.value):
                 return Scalar(int(node.value, 8), node.value)
             case "str" | "timestamp" | "value" | "merge":
                 return str(node.value)
