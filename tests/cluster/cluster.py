@@ -26,6 +26,9 @@ from tests.cluster.process import Processes, wait_until
 T = TypeVar("T")
 Manifest = Mapping[str, Any]
 
+# The kubelet's complaint, every ten seconds, where the root file system has no device by which to find its size.
+_NOISE = ("eviction_manager.go", "cri_stats_provider.go")
+
 
 class Cluster:
     """Control plane and nodes. `feature_gates` go to all components, over the defaults of the release."""
@@ -186,7 +189,7 @@ class Cluster:
 
     def tails(self, lines: int = 15) -> str:
         """Show the ends of all logs."""
-        return "\n\n".join(f"--- {process.name}\n{process.tail(lines)}" for process in self.processes)
+        return "\n\n".join(f"--- {process.name}\n{process.tail(lines, _NOISE)}" for process in self.processes)
 
     def describe(self) -> str:
         """Show what an administrator would look at first."""

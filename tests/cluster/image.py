@@ -2,7 +2,7 @@
 
 `busybox_image` and `pause_image` hold Debian's static busybox. `product_image` holds what runs the tests: this
 interpreter and the shared libraries it needs at their own paths, the product's dependencies as they are installed here,
-and the product's packages as they stand in the working tree. Equal input makes equal archives.
+and the product's packages as they stand in the working tree. Equal trees make equal archives.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ _HOME = PurePosixPath("/opt/dra-driver")
 _MEDIA = "application/vnd.oci.image"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _NOT_SHIPPED = re.compile(
-    r"(^|/)(__pycache__|site-packages|test|tests|idlelib|tkinter|turtledemo|ensurepip|lib2to3|config-[^/]*)(/|$)"
+    r"(^|/)(__pycache__|site-packages|test|tests|idlelib|tkinter|turtledemo|ensurepip|lib2to3|config-[^/]*|_tkinter[^/]*|_test[^/]*)(/|$)"
 )
 
 
@@ -76,7 +76,10 @@ class Layer:
         self._add(path, tarfile.REGTYPE, 0o755 if status.st_mode & 0o100 else 0o644, source).size = status.st_size
 
     def add_python(self, path: PurePosixPath, source: Path) -> None:
-        """Add a file of a Python package, and beside a module its byte code, which is then never checked nor made."""
+        """Add a file of a Python package, and beside a module its byte code, which is never checked nor made again.
+
+        Byte code is not always the same for the same module, so it is for layers that are kept.
+        """
         self.add_file(path, source)
         if source.suffix != ".py":
             return
@@ -136,7 +139,7 @@ def _product_layer(folder: Path, project: Mapping[str, Mapping[str, object]]) ->
     metadata, hatch = project["project"], project["tool"]["hatch"]
     for package in hatch["build"]["targets"]["wheel"]["packages"]:  # type: ignore[index]
         for source in _files(PROJECT / package):
-            layer.add_python(_HOME / source.relative_to(PROJECT).as_posix(), source)
+            layer.add_file(_HOME / source.relative_to(PROJECT).as_posix(), source)
     name = str(metadata["name"])
     head = f"Metadata-Version: 2.1\nName: {name}\nVersion: {metadata['version']}\n"
     info = _HOME / f"{name.replace('-', '_')}-{metadata['version']}.dist-info"

@@ -10,12 +10,13 @@ same paths. A namespace lives as long as its holder, an idle process, so nothing
 import ctypes
 import os
 import subprocess
+import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from tests.cluster.process import Process, Processes, wait_until
+from tests.cluster.process import Process, Processes, environment, wait_until
 
 T = TypeVar("T")
 
@@ -66,7 +67,7 @@ class Namespace:
             text=True,
             timeout=timeout,
             check=False,
-            env=None if env is None else {**os.environ, **env},
+            env=environment(env),
         )
         if done.returncode:
             raise CommandError(done.returncode, [str(argument) for argument in arguments], done.stdout, done.stderr)
@@ -76,6 +77,15 @@ class Namespace:
         """Call a Python function in this network (a thread enters it), so that tests can open sockets here."""
         with ThreadPoolExecutor(max_workers=1, initializer=_enter_network, initargs=(self.holder.pid,)) as thread:
             return thread.submit(function).result()
+
+    def http_get(self, url: str) -> str:
+        """Get a page of a server in this network. Raises `OSError` (`urllib.error.HTTPError`) if it is not there."""
+
+        def get() -> str:
+            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=5) as response:
+                return str(response.read().decode())
+
+        return self.call(get)
 
 
 class CommandError(subprocess.CalledProcessError):
@@ -100,13 +110,14 @@ def create_control_namespace(processes: Processes) -> Namespace:
 
 
 def create_node_namespace(
-    processes: Processes, control: Namespace, name: str, index: int, mounts: Mapping[Path, Path]
+    processes: Processes, control: Namespace, name: str, index: int, mounts: Mapping[Path, Path | None]
 ) -> Namespace:
-    """Make a namespace joined to the control plane's, with each folder of `mounts` (here → there) mounted.
+    """Make a namespace joined to the control plane's, with `mounts`: what is seen there, and where it is here.
 
+    None stands for memory, which is gone with the namespace.
     Mounts made in it never reach the machine, but pass from the node to its Pods, as the kubelet wants it.
     """
-    binds = "\n".join(f"mkdir -p '{there}'; mount --bind '{here}' '{there}'" for here, there in mounts.items())
+    binds = "\n".join(_mount(there, here) for there, here in mounts.items())
     holder = _hold(
         processes,
         f"{name}-namespace",
@@ -128,6 +139,11 @@ def create_node_namespace(
     node.run("ip", "route", "add", "default", "via", gateway)
     control.run("ip", "route", "add", pod_range(index), "via", address)
     return node
+
+
+def _mount(there: Path, here: Path | None) -> str:
+    what = f"--bind '{here}'" if here else "-t tmpfs tmpfs"
+    return f"mkdir -p '{there}'; mount {what} '{there}'"
 
 
 def _hold(processes: Processes, name: str, flags: tuple[str, ...], setup: str) -> Process:

@@ -6,6 +6,7 @@ folder of a node holds them:
     kubelet/   /var/lib/kubelet   the kubelet's root directory, with the sockets of plugins
     run/       /run               containerd's socket and state
     run/cdi/   /var/run/cdi       the only CDI directory
+    dev/       /dev/dra-driver    device nodes of pretended devices
     cni/                          network configuration and address leases
 """
 
@@ -23,6 +24,7 @@ from tests.cluster.process import Process, wait_until
 
 KUBELET_DIR = Path("/var/lib/kubelet")
 CDI_DIR = Path("/var/run/cdi")
+DEVICE_DIR = Path("/dev/dra-driver")
 
 _CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
 
@@ -87,12 +89,15 @@ class Node:
 
     def start(self, control: Namespace) -> None:
         """Start the namespace and containerd, which needs no API server."""
-        for folder in (self.kubelet_dir, self.cdi_dir, self.folder / "cni", self.folder / "cni-cache"):
-            folder.mkdir(parents=True)
+        for name in ("kubelet", "run/cdi", "dev", "cni", "cni-cache"):
+            (self.folder / name).mkdir(parents=True)
         mounts = {
-            self.folder / "run": Path("/run"),
-            self.kubelet_dir: KUBELET_DIR,
-            self.folder / "cni-cache": Path("/var/lib/cni"),
+            Path("/run"): self.folder / "run",
+            KUBELET_DIR: self.kubelet_dir,
+            DEVICE_DIR: self.folder / "dev",
+            Path("/var/lib/cni"): self.folder / "cni-cache",
+            # Unpacked images: on a disk, removing them took longer than all the rest.
+            self.folder / "containerd": None,
         }
         self.namespace = network.create_node_namespace(self._host.processes, control, self.name, self.index, mounts)
         self._write_network_config()

@@ -13,6 +13,12 @@ from tests.cluster.cgroup import CgroupTree
 T = TypeVar("T")
 
 
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Give the environment of a program in the cluster: this one's, where no proxy stands between, and `extra`."""
+    here = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    return {**here, **(extra or {})}
+
+
 class ProgramEndedError(Exception):
     """A program that should run has ended; the text carries the tail of its log."""
 
@@ -72,7 +78,7 @@ class Process:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=None if self._env is None else {**os.environ, **self._env},
+                env=environment(self._env),
                 # An interrupt from the terminal is for the tests, which then end the programs in order.
                 start_new_session=True,
             )
@@ -121,8 +127,10 @@ class Process:
         if self.returncode is not None:
             raise ProgramEndedError(f"{self.name}: ended with status {self.returncode}\n{self.tail()}")
 
-    def tail(self, lines: int = 30) -> str:
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+    def tail(self, lines: int = 30, without: Sequence[str] = ()) -> str:
+        """Give the end of the log, leaving out the lines that contain any of the texts of `without`."""
+        log = self.log.read_text(errors="replace").splitlines()
+        return "\n".join([line for line in log if not any(text in line for text in without)][-lines:])
 
 
 class Processes:
