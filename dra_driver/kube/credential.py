@@ -135,7 +135,7 @@ class Credential:
 
 async def _load_kubeconfig(path: Path) -> _Loaded:
     subject = f"kubeconfig {str(path)!r}"
-    kubeconfig = parse_kubeconfig(await asyncio.to_thread(_read, path, subject), subject)
+    kubeconfig = parse_kubeconfig(await asyncio.to_thread(_read, path, subject, "a kubeconfig"), subject)
     folder = await asyncio.to_thread(_folder, path)
     configuration = Configuration()
 
@@ -162,8 +162,9 @@ def _load_service_account(environ: Mapping[str, str], folder: Path) -> _Loaded:
         raise SettingError(f"{subject}: {' and '.join(missing)} not set, want a Pod, or --kubeconfig outside of one")
     token, ca = folder / "token", folder / "ca.crt"
     for path in (token, ca):
-        if not _read(path, subject).strip():
-            raise SettingError(f"{subject}: {str(path)!r} is empty, want the service account's")
+        wanted = f"the service account's {path.name}, mounted in the Pod"
+        if not _read(path, f"{subject} {str(path)!r}", wanted).strip():
+            raise SettingError(f"{subject} {str(path)!r}: empty, want {wanted}")
     configuration = Configuration()
     try:
         InClusterConfigLoader(
@@ -175,17 +176,15 @@ def _load_service_account(environ: Mapping[str, str], folder: Path) -> _Loaded:
     return _Loaded(configuration, (token,))
 
 
-def _read(path: Path, subject: str) -> str:
+def _read(path: Path, subject: str, wanted: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise SettingError(
-            f"{subject}: no file {str(path)!r}, want a kubeconfig or a mounted service account"
-        ) from None
+        raise SettingError(f"{subject}: no such file, want {wanted}") from None
     except UnicodeDecodeError:
-        raise SettingError(f"{subject}: {str(path)!r} is not UTF-8 text") from None
+        raise SettingError(f"{subject}: not UTF-8 text, want {wanted}") from None
     except OSError as error:
-        raise SettingError(f"{subject}: {str(path)!r}: {error.strerror}") from error
+        raise SettingError(f"{subject}: {(error.strerror or str(error)).lower()}, want {wanted}") from error
 
 
 def _folder(path: Path) -> Path:

@@ -14,6 +14,7 @@ from dra_driver.api.resource_v1 import (
     ResourceSlice,
     ResourceSliceList,
 )
+from dra_driver.errors import FieldError, InvalidError
 
 
 class KubernetesObject(Protocol):
@@ -70,9 +71,11 @@ class Resource(Generic[T]):
         Without `namespace` a namespaced kind means all namespaces, which only lists and watches may.
         """
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
-        parts = [root, *(("namespaces", namespace) if namespace and self.namespaced else ()), self.plural]
+        parts = [*(("namespaces", namespace) if namespace and self.namespaced else ()), self.plural]
         parts += [part for part in (name, subresource) if part]
-        return "/".join([root, *(quote(part, safe="") for part in parts[1:])])
+        if not {".", ".."}.isdisjoint(parts):  # they would lead to another path, and no object is called so
+            raise InvalidError(self.plural, [FieldError("", f"no object can be called {name or namespace!r}")])
+        return "/".join([root, *(quote(part, safe="") for part in parts)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,6 +104,7 @@ class Watch(Generic[T]):
         self._log = structlog.get_logger("dra_driver.kube.watch").bind(resource=resource.plural)
         self._version = ""
         self._failures = 0
+        self._resumes = 0
 
     async def changes(self) -> AsyncGenerator[Change[T], None]:
         """Yield Replaced first, and then what happens. Never ends and raises no ApiError; close it with `aclosing`."""
@@ -112,7 +113,7 @@ class Watch(Generic[T]):
             try:
                 if not self._version:
                     listing = await self._client.list(self._resource, self._selection)
-                    self._version = listing.resource_version
+                    self._version, self._resumes = listing.resource_version, 0
                     yield Replaced(listing.items, listing.resource_version)
                 async with aclosing(self._events()) as events:
                     async for change in events:
@@ -131,12 +132,12 @@ class Watch(Generic[T]):
         async with watch as chunks:
             async for line in split_lines(chunks):
                 change = self._read(line)
-                self._failures = 0
+                self._failures = self._resumes = 0
                 if change is not None:
                     yield change
         if self._monotonic() - started < timing.healthy_s:
             raise ApiUnavailableError(f"watch {self._resource.plural}: ended at once", reason="Ended")
-        self._failures = 0
+        self._failures = self._resumes = 0
 
     def _read(self, line: bytes) -> Change[T] | None:
         """Decode a line and move the resource version on; None for a bookmark."""
@@ -167,10 +168,11 @@ class Watch(Generic[T]):
         retry_after_s = 0.0
         if isinstance(error, ApiUnavailableError):
             retry_after_s = min(error.retry_after_s or 0.0, _LONGEST_RETRY_AFTER_S)
-        if not isinstance(error, ApiUnavailableError) or self._failures >= self._timing.resumes:
+        if not isinstance(error, ApiUnavailableError) or self._resumes >= self._timing.resumes:
             self._version = ""
         delay_s = max(self._timing.backoff.delay_s(self._failures, self._chance()), retry_after_s)
         self._failures += 1
+        self._resumes += 1
         self._log.warning(
             "watch interrupted", error=str(error), resumes=bool(self._version), retry_in_s=round(delay_s, 3)
         )

@@ -26,13 +26,14 @@ _SHUTDOWN_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request as it came in."""
+    """A request as it came in. `peer` is the other end of its connection."""
 
     method: str
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
     body: bytes
+    peer: str
 
     @property
     def json(self) -> Any:
@@ -41,14 +42,16 @@ class Request:
 
 @dataclass(slots=True, eq=False)
 class _Watch:
-    """A watch in progress."""
+    """A watch in progress: `revision` is how far it told, `raw` what a test wants to be sent."""
 
     request: web.Request
     response: web.StreamResponse
     kind: Kind
+    revision: int
     silent: bool = False
     ended: bool = False
-    pending: list[bytes] = field(default_factory=list)
+    bookmark: bool = False
+    raw: list[bytes] = field(default_factory=list)
 
 
 class TestApiServer:
@@ -67,6 +70,7 @@ class TestApiServer:
         self.tokens: set[str] | None = None
         self.admission: list[Admission] = []
         self.bookmark_every_s = 60.0
+        self.bookmarks = 0
         self.port = 0
         self._tls = tls
         self._faults: list[Fault] = []
@@ -106,7 +110,7 @@ class TestApiServer:
 
     def kubeconfig(self, path: Path, token: str = "", *, ca: Path | None = None, **cluster: Any) -> Path:
         """Write a kubeconfig for this server to `path` and returns it; `cluster` adds to its cluster entry."""
-        cluster_entry = {"server": self.url, **cluster} | ({"certificate-authority": str(ca)} if ca else {})
+        cluster_entry = {"server": self.url} | ({"certificate-authority": str(ca)} if ca else {}) | cluster
         content = {
             "apiVersion": "v1",
             "kind": "Config",
@@ -177,7 +181,7 @@ class TestApiServer:
     def send(self, line: bytes) -> None:
         """Send raw bytes on every watch."""
         for watch in self._watches:
-            watch.pending.append(line)
+            watch.raw.append(line)
         self.store.wake()
 
     def send_error(self, code: int, reason: str = "Expired") -> None:
@@ -188,22 +192,27 @@ class TestApiServer:
     def bookmark(self) -> None:
         """Send a bookmark on every watch."""
         for watch in self._watches:
-            watch.pending.append(_bookmark(watch.kind, self.store.revision))
+            watch.bookmark = True
         self.store.wake()
 
     # Serving.
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
-        self.requests.append(Request(request.method, request.path, dict(request.query), dict(request.headers), body))
-        for fault in self._faults:
-            if fault.matches(request):
-                return await commit(fault, request, self._stopped)
+        query, headers = dict(request.query), dict(request.headers)
+        peer = str(request.transport.get_extra_info("peername")) if request.transport else ""
+        self.requests.append(Request(request.method, request.path, query, headers, body, peer))
+        fault = next((fault for fault in self._faults if fault.matches(request)), None)
+        if fault is not None and (spoilt := await commit(fault, request, self._stopped)) is not None:
+            return spoilt
         try:
             self._authenticate(request)
-            return await self._answer(request, body)
+            answer = await self._answer(request, body)
         except Refusal as refusal:
-            return web.json_response(refusal.status, status=refusal.code)
+            answer = web.json_response(refusal.status, status=refusal.code)
+        if fault is not None and fault.action == "lose" and request.transport is not None:
+            request.transport.abort()
+        return answer
 
     def _authenticate(self, request: web.Request) -> None:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
@@ -308,41 +317,44 @@ class TestApiServer:
             raise Refusal(410, "Expired", f"too old resource version: {revision} ({self.store.compacted})")
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
-        watch = _Watch(request, response, kind)
+        watch = _Watch(request, response, kind, revision or self.store.revision)
+        if not revision:
+            watch.raw = [_line("ADDED", value) for value in self.store.list(kind, namespace) if matches(value)]
         self._watches.append(watch)
         try:
-            if not revision:
-                revision = self.store.revision
-                watch.pending += [_line("ADDED", v) for v in self.store.list(kind, namespace) if matches(v)]
             async with asyncio.timeout(float(query.get("timeoutSeconds") or 3600)):
-                await self._stream(watch, namespace, matches, revision)
+                await self._stream(watch, namespace, matches)
         except TimeoutError:
             pass
         except ConnectionError:
             return response
         finally:
             self._watches.remove(watch)
-        if query.get("allowWatchBookmarks") in ("1", "true"):
-            await response.write(_bookmark(kind, self.store.revision))
         return response
 
-    async def _stream(self, watch: _Watch, namespace: str, matches: Matches, revision: int) -> None:
-        while not watch.ended:
-            tick = self.store.tick
-            lines, watch.pending = watch.pending, []
-            for change in self.store.since(watch.kind, revision):
-                revision = change.revision
+    async def _stream(self, watch: _Watch, namespace: str, matches: Matches) -> None:
+        """Send what happens until the watch is ended. A bookmark comes after everything that it covers."""
+        while not watch.silent:
+            tick, ended = self.store.tick, watch.ended
+            lines: list[bytes] = []
+            for change in self.store.since(watch.kind, watch.revision):
                 if namespace in ("", change.current["metadata"].get("namespace")):
                     lines += _event(change, matches)
-            if watch.silent:
-                await self._stopped.wait()
-                return
+            watch.revision = self.store.revision
+            if watch.bookmark:
+                lines.append(_bookmark(watch.kind, watch.revision))
+                self.bookmarks += 1
+            lines += watch.raw
+            watch.bookmark, watch.raw = False, []
             if lines:
                 await watch.response.write(b"".join(lines))
+            if ended:
+                return
             try:
                 await asyncio.wait_for(tick.wait(), self.bookmark_every_s)
             except TimeoutError:
-                watch.pending.append(_bookmark(watch.kind, self.store.revision))
+                watch.bookmark = True
+        await self._stopped.wait()
 
 
 def _event(change: Change, matches: Matches) -> list[bytes]:

@@ -84,7 +84,7 @@ class Change:
 
 @dataclass(slots=True)
 class Store:
-    """All objects, and every change of them since the last compaction."""
+    """All objects, and every change of them."""
 
     objects: dict[Kind, dict[Key, Object]] = field(default_factory=dict)
     revision: int = 100
@@ -155,9 +155,8 @@ class Store:
         return self._remove(kind, key, dry_run=dry_run)
 
     def compact(self) -> None:
-        """Forgets every change so far: no watch can resume from before now."""
+        """Forget every change so far: no watch can resume from before now. Watches that are open have theirs."""
         self.compacted = self.revision
-        self.changes.clear()
 
     def since(self, kind: Kind, revision: int) -> Iterator[Change]:
         return (change for change in tuple(self.changes) if change.kind == kind and change.revision > revision)
