@@ -28,9 +28,9 @@ _NAME_MAX: Final = 255 - len("..json.0123456789abcdef.tmp")
 
 _REASONS: Final = {
     errno.ENOENT: "the directory is missing, want an existing one",
-    errno.ENOTDIR: "the directory is not a directory, want one",
-    errno.EACCES: "no permission, want to run as a user who may write there",
-    errno.EPERM: "no permission, want to run as a user who may write there",
+    errno.ENOTDIR: "a file stands in the place of the directory, want a directory",
+    errno.EACCES: "no permission, want to run as a user who may use it",
+    errno.EPERM: "no permission, want to run as a user who may use it",
     errno.EROFS: "the file system is read-only, want a writable one",
     errno.ENOSPC: "no space left on the file system, want some free",
     errno.EDQUOT: "the disk quota is used up, want some free",

@@ -1,8 +1,12 @@
 """Builders of CDI specs: valid unless a test says otherwise."""
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from cdi import ContainerEdits, Device, DeviceNode, Hook, IntelRdt, LinuxNetDevice, Mount, Spec, default_version
+
+patient = settings(deadline=None, max_examples=50)
+"""For tests of whole specs, which take long to make up."""
 
 SOME_EDITS = ContainerEdits(env=("GPU=0",))
 

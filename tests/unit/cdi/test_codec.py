@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdi import ContainerEdits, Device, InvalidSpecError, Problem, Spec, decode_spec, encode_spec
-from tests.support.cdi_spec import a_full_spec, a_spec, specs
+from tests.support.cdi_spec import a_full_spec, a_spec, patient, specs
 
 DATA = Path(__file__).parent / "testdata"
 
@@ -39,17 +39,20 @@ def test_json_and_yaml_of_one_spec_are_equal() -> None:
     assert decode_spec((DATA / "full.yaml").read_bytes()) == a_full_spec()
 
 
+@patient
 @given(specs)
 def test_decoding_inverts_encoding(spec: Spec) -> None:
     assert decode_spec(encode_spec(spec)) == spec
 
 
+@patient
 @given(specs)
 def test_the_same_content_as_yaml_is_the_same_spec(spec: Spec) -> None:
     text = yaml.safe_dump(json.loads(encode_spec(spec)), allow_unicode=False)
     assert decode_spec(text.encode()) == spec
 
 
+@patient
 @given(specs)
 def test_equal_specs_have_equal_bytes(spec: Spec) -> None:
     copy = decode_spec(encode_spec(spec))
@@ -159,6 +162,7 @@ def test_any_bytes_are_decoded_or_refused(data: bytes) -> None:
         decode_spec(data)
 
 
+@patient
 @given(st.data())
 def test_a_file_cut_off_anywhere_is_refused(data: st.DataObject) -> None:
     whole = encode_spec(a_full_spec()).rstrip()

@@ -14,7 +14,7 @@ from cdi import (
     explain_version,
 )
 from cdi.version import parse_version, validate_version
-from tests.support.cdi_spec import a_device, a_full_spec, a_spec, specs
+from tests.support.cdi_spec import a_device, a_full_spec, a_spec, patient, specs
 
 MOUNT = Mount(host_path="/a", container_path="/b")
 EDITS = [
@@ -105,6 +105,7 @@ def test_only_released_versions_are_known(text: str, version: str | None) -> Non
     assert parse_version(text) == version
 
 
+@patient
 @given(specs)
 def test_the_default_version_is_enough_and_no_lower_one_is(spec: Spec) -> None:
     assert validate_version(spec) == ()
