@@ -37,7 +37,7 @@ COMPATIBILITY_GROUPS_MAX: Final = 2
 BINDING_CONDITIONS_MAX: Final = 4
 
 _TAINT_EFFECTS: Final = ("None", "NoSchedule", "NoExecute")
-_NODE_RESOURCE: Final = re.compile(r"cpu|memory|hugepages-.+", re.DOTALL)
+_NODE_RESOURCE: Final = re.compile(r"cpu|memory|hugepages-.*", re.DOTALL)
 
 
 def validate_device(device: Device, path: str, *, per_device_nodes: bool) -> Iterator[FieldError]:

@@ -80,10 +80,12 @@ def validate_qualified_name(name: str) -> tuple[str, ...]:
 
 
 def validate_fully_qualified_name(name: str) -> tuple[str, ...]:
-    """Check `domain/id`, as constraints want it."""
-    if "/" not in name:
-        return (f"{quote(name)} has no domain, want 'domain/name'", *validate_c_identifier(name))
-    return validate_qualified_name(name)
+    """Check `domain/id`, as constraints want it. Unlike in a driver name, the domain is in lower case."""
+    domain, slash, identifier = name.rpartition("/")
+    problems = validate_c_identifier(identifier)
+    if not slash:
+        return (f"{quote(name)} has no domain, want 'domain/name'", *problems)
+    return _check(domain, "DNS subdomain", _DNS_SUBDOMAIN, DOMAIN_MAX, _WANT_SUBDOMAIN) + problems
 
 
 def validate_label_key(key: str) -> tuple[str, ...]:

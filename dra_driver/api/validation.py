@@ -4,6 +4,7 @@ The server refuses a slice as a whole; so the driver checks first, to name every
 as possible. Sources: pkg/apis/resource/validation of Kubernetes 1.37, and KEP-4381 and KEP-4815 for pools.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -63,7 +64,7 @@ def _validate_metadata(resource_slice: ResourceSlice) -> Iterator[FieldError]:
         yield FieldError("metadata.namespace", "is set, want none: slices have no namespace")
     if metadata.generate_name:
         # The server appends to it, so that it may end in a dash.
-        name = f"{metadata.generate_name[:-1]}a" if metadata.generate_name.endswith("-") else metadata.generate_name
+        name = re.sub(r"(?<=.)-\Z", "a", metadata.generate_name)
         yield from field_errors("metadata.generateName", validate_dns_subdomain(name))
     if metadata.name:
         yield from field_errors("metadata.name", validate_dns_subdomain(metadata.name))

@@ -28,7 +28,7 @@ BAD: list[tuple[Validator, list[str]]] = [
     (name.validate_pool_name, ["", "/", "a//b", "/a", "a/", "A", "a" * 254]),
     (name.validate_c_identifier, ["", "1a", "a-b", "a.b", "A" * 33, "é", "a\n"]),
     (name.validate_qualified_name, ["", "/", "a/", "/a", "a/b/c", "a-b", "a b/c", "d" * 64 + "/a"]),
-    (name.validate_fully_qualified_name, ["", "memory", "/memory", "a/b/c"]),
+    (name.validate_fully_qualified_name, ["", "memory", "/memory", "a/b/c", "GPU.example.com/x"]),
     (name.validate_label_key, ["", "/a", "a/", "a/b/c", "-a", "A/b", "a" * 64, "a" * 254 + "/b"]),
     (name.validate_label_value, ["-", "a b", "a/b", "_a", "a" * 64, "é"]),
     (
