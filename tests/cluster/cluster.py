@@ -1,13 +1,17 @@
 """A real Kubernetes for tests: `with Cluster(nodes=("node-a", "node-b")) as cluster: …`.
 
 Everything of it is in a folder, a cgroup and namespaces of its own, so several can run at once. With `CLUSTER_KEEP=1`
-in the environment a cluster is left running for a look at it; the next test run removes it.
+in the environment (and `pytest -s`) a cluster runs on for a look at it until the tests are interrupted.
 """
 
 import builtins
 import json
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +23,6 @@ from tests.cluster import image, network, program
 from tests.cluster.control_plane import NAMES, ControlPlane
 from tests.cluster.folder import ClusterFolder
 from tests.cluster.host import Host
-from tests.cluster.network import CommandError
 from tests.cluster.node import Node
 from tests.cluster.process import Processes, wait_until
 
@@ -80,13 +83,19 @@ class Cluster:
     def _end(self) -> None:
         """End what is tested first, then the kubelets and their peers; the rest has nothing to lose."""
         if os.environ.get("CLUSTER_KEEP"):
-            return
+            self._wait_for_interrupt()
         names = [process.name for process in self.processes]
         nodes = [f"{name}-{part}" for name in self._node_names for part in ("kubelet", "containerd", "namespace")]
         self.processes.stop([name for name in names if name not in {*NAMES, *nodes, network.CONTROL}])
         self.processes.stop([name for name in names if name.endswith("-kubelet") or name in NAMES[:2]], timeout=5)
         self._folder.remove()
         self.processes.reap()
+
+    def _wait_for_interrupt(self) -> None:
+        command = self.namespace.command((self._host.programs["kubectl"], "--kubeconfig", self.control_plane.admin))
+        sys.stderr.write(f"\n{self.folder} runs on until Ctrl-C: {' '.join(map(str, command))}\n")
+        with suppress(KeyboardInterrupt):
+            signal.pause()
 
     # Talking to the API server
 
@@ -200,7 +209,7 @@ class Cluster:
         ):
             try:
                 parts.append(self.kubectl(*command, timeout=10))
-            except (CommandError, TimeoutError) as error:
+            except subprocess.SubprocessError as error:
                 parts.append(str(error))
         return "\n".join(parts)
 

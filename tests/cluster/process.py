@@ -34,7 +34,7 @@ def wait_until(
     """Return the first true answer of `probe`.
 
     `check` is called between the tries and raises where waiting on is in vain.
-    A probe that raises `subprocess.CalledProcessError`, `OSError` or `LookupError` has no answer yet.
+    A probe that raises `subprocess.SubprocessError`, `OSError` or `LookupError` has no answer yet.
     Raises `TimeoutError` with the last answer or error after `timeout` seconds.
     """
     deadline = time.monotonic() + timeout
@@ -42,7 +42,7 @@ def wait_until(
         last: object
         try:
             last = answer = probe()
-        except (subprocess.CalledProcessError, OSError, LookupError) as error:
+        except (subprocess.SubprocessError, OSError, LookupError) as error:
             last, answer = _text(error), None
         if answer:
             return answer
