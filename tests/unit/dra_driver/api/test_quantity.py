@@ -90,7 +90,16 @@ def test_values_round_away_from_zero(quantity: Quantity) -> None:
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [(0, "0"), (1, "1"), (1023, "1023"), (1024, "1Ki"), (1536, "1536"), (80 << 30, "80Gi"), (85094039552, "81152Mi")],
+    [
+        (0, "0"),
+        (1, "1"),
+        (1000, "1k"),
+        (1023, "1023"),
+        (1024, "1Ki"),
+        (1536, "1536"),
+        (80 << 30, "80Gi"),
+        (85094039552, "81152Mi"),
+    ],
 )
 def test_bytes_print_with_a_binary_suffix(count: int, text: str) -> None:
     assert str(Quantity.of_bytes(count)) == text

@@ -1,6 +1,7 @@
 """The rules for slices, against verdicts of Kubernetes v1.37.2 (testdata), and pool rules."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,69 @@ def test_attributes_and_capacities_share_one_limit_and_list_items_another() -> N
     assert texts(a_slice(a_device(attributes=lists))) == ["spec.devices[0]: has 49 attribute values, want at most 48"]
 
 
+def taints(count: int) -> ResourceSlice:
+    return a_slice(a_device(taints=(DeviceTaint(key="k", effect="None"),) * count))
+
+
+def consumptions(count: int) -> ResourceSlice:
+    parts = (a_partition("gpu-0", f"set-{index}", memory="1") for index in range(count))
+    return a_slice(a_device(consumes_counters=tuple(part.consumes_counters[0] for part in parts)))
+
+
+def groups(count: int) -> ResourceSlice:
+    names = tuple(f"g-{index}" for index in range(count))
+    consumption = msgspec.structs.replace(
+        a_partition("gpu-0", memory="1").consumes_counters[0], compatibility_groups=names
+    )
+    return a_slice(a_device(consumes_counters=(consumption,)))
+
+
+def conditions(count: int) -> ResourceSlice:
+    names = tuple(f"c-{index}" for index in range(count))
+    return a_slice(a_device(binding_conditions=names, binding_failure_conditions=("failed",)))
+
+
+def counters(count: int) -> ResourceSlice:
+    return a_slice(shared_counters=(a_counter_set(**{f"c{index}": "1" for index in range(count)}),))
+
+
+def counter_sets(count: int) -> ResourceSlice:
+    return a_slice(shared_counters=tuple(a_counter_set(f"set-{index}", memory="1") for index in range(count)))
+
+
+def values(count: int) -> ResourceSlice:
+    policy = CapacityRequestPolicy(
+        default=Quantity.of_int(0), valid_values=tuple(Quantity.of_int(index) for index in range(count))
+    )
+    capacity = {"memory": DeviceCapacity(value=Quantity.of_int(99), request_policy=policy)}
+    return a_slice(a_device(allow_multiple_allocations=True, capacity=capacity))
+
+
+def text_bytes(count: int) -> ResourceSlice:
+    device = a_device(attributes={"a": DeviceAttribute(string="x" * count)})
+    return a_slice(device)
+
+
+@pytest.mark.parametrize(
+    ("build", "limit"),
+    [
+        (taints, 16),
+        (consumptions, 2),
+        (groups, 2),
+        (conditions, 4),
+        (counters, 32),
+        (counter_sets, 8),
+        (values, 10),
+        (text_bytes, 64),
+    ],
+    ids=lambda item: getattr(item, "__name__", ""),
+)
+def test_a_limit_is_exact(build: Callable[[int], ResourceSlice], limit: int) -> None:
+    assert texts(build(limit)) == []
+    (text,) = texts(build(limit + 1))
+    assert text.endswith(f"want at most {limit}")
+
+
 @pytest.mark.parametrize(
     ("device", "expected"),
     [
@@ -207,8 +271,8 @@ def test_a_hostile_slice_gives_short_messages() -> None:
 
 
 def test_a_pool_of_counters_and_partitions_holds_together() -> None:
-    counters = a_slice(shared_counters=(a_counter_set(memory="80Gi"),), count=2)
-    assert pool_texts(counters, a_slice(a_partition("mig-0", memory="10Gi"), count=2)) == []
+    sets = a_slice(shared_counters=(a_counter_set(memory="80Gi"),), count=2)
+    assert pool_texts(sets, a_slice(a_partition("mig-0", memory="10Gi"), count=2)) == []
 
 
 def test_an_empty_pool_holds_together() -> None:
@@ -234,18 +298,18 @@ def test_a_device_name_is_there_once_in_a_pool() -> None:
 
 
 def test_consumed_counters_are_those_of_the_pool() -> None:
-    counters = a_slice(shared_counters=(a_counter_set(memory="80Gi"),), count=2)
+    sets = a_slice(shared_counters=(a_counter_set(memory="80Gi"),), count=2)
     devices = a_slice(a_partition("a", "gpu-1", memory="1"), a_partition("b", cores="1"), count=2)
     path = "[1].spec.devices"
     want = "want one of the pool's sharedCounters"
-    assert pool_texts(counters, devices) == [
+    assert pool_texts(sets, devices) == [
         f"{path}[0].consumesCounters[0].counterSet: unknown counter set 'gpu-1', {want}",
         f"{path}[1].consumesCounters[0].counters['cores']: unknown counter, want one of counter set 'gpu-0'",
     ]
 
 
 def test_a_counter_set_is_there_once_in_a_pool() -> None:
-    counters = a_slice(shared_counters=(a_counter_set(memory="80Gi"),), count=2)
-    assert pool_texts(counters, counters) == [
+    sets = a_slice(shared_counters=(a_counter_set(memory="80Gi"),), count=2)
+    assert pool_texts(sets, sets) == [
         "[1].spec.sharedCounters[0].name: 'gpu-0' is also in slice 0, want each set once in a pool"
     ]
