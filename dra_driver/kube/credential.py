@@ -1,7 +1,8 @@
 """Who we are to the API server: loaded from a kubeconfig or from the Pod's service account, and kept fresh.
 
-Tokens and certificates rotate. Before each request the files behind the credential are looked at, and read again when
-they changed; plugins and providers are asked again when what they gave expires.
+Tokens and certificates rotate. Before a request the files behind the credential are looked at (at most once a second,
+for looking takes about as long as a request), and read again when they changed; plugins and providers are asked again
+when what they gave expires.
 """
 
 import asyncio
@@ -24,6 +25,7 @@ from dra_driver.kube.kubeconfig import parse_kubeconfig
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 _LOAD_TIMEOUT_S = 60.0  # an exec plugin may ask a slow identity provider, and must not hang us for ever
+_LOOK_EVERY_S = 1.0  # an old token stays valid for minutes after the new one is there
 _RENEW_EVERY_S = 60.0  # the loader renews five minutes before expiry
 _TOKEN = "BearerToken"  # noqa: S105 - the name of the entry that holds it
 _LOADER_ERRORS = (ConfigException, OSError, ValueError, TypeError, KeyError, AttributeError, TimeoutError)
@@ -51,13 +53,22 @@ class _Loaded:
 class Credential:
     """A credential that stays valid. Made by `load`; several tasks may use it at once."""
 
-    def __init__(self, loaded: _Loaded, load: Callable[[], Awaitable[_Loaded]], monotonic: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        loaded: _Loaded,
+        load: Callable[[], Awaitable[_Loaded]],
+        *,
+        look_every_s: float,
+        monotonic: Callable[[], float],
+    ) -> None:
         self._loaded = loaded
         self._load = load
+        self._look_every_s = look_every_s
         self._monotonic = monotonic
         self._lock = asyncio.Lock()
         self._token_print = _fingerprint(loaded.token_files)
         self._transport_print = _fingerprint(loaded.transport_files())
+        self._look_at = monotonic() + look_every_s
         self._renew_at = monotonic() + _RENEW_EVERY_S
 
     @classmethod
@@ -67,6 +78,7 @@ class Credential:
         *,
         environ: Mapping[str, str] = os.environ,
         service_account: Path = SERVICE_ACCOUNT,
+        look_every_s: float = _LOOK_EVERY_S,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> "Credential":
         """Load from a kubeconfig, or without one from the service account of the Pod.
@@ -79,7 +91,7 @@ class Credential:
                 return await _load_kubeconfig(kubeconfig)
             return await asyncio.to_thread(_load_service_account, environ, service_account)
 
-        return cls(await load(), load, monotonic)
+        return cls(await load(), load, look_every_s=look_every_s, monotonic=monotonic)
 
     @property
     def configuration(self) -> Any:
@@ -114,11 +126,15 @@ class Credential:
                 await self._replace()
 
     async def _refresh(self) -> None:
+        now = self._monotonic()
+        if now < self._look_at:
+            return
+        self._look_at = now + self._look_every_s
         tokens, transport = await asyncio.to_thread(self._fingerprints)
         if (tokens, transport) != (self._token_print, self._transport_print):
             await self._replace()
-        elif self._loaded.renew is not None and self._monotonic() >= self._renew_at:
-            self._renew_at = self._monotonic() + _RENEW_EVERY_S
+        elif self._loaded.renew is not None and now >= self._renew_at:
+            self._renew_at = now + _RENEW_EVERY_S
             await self._loaded.renew()
 
     async def _replace(self) -> None:

@@ -38,7 +38,7 @@ def a_slice_dict(name: str = "slice-0", *, node: str = "node-a", **spec: Any) ->
 @asynccontextmanager
 async def a_client(server: TestApiServer, folder: Path, **options: Any) -> AsyncIterator[ApiClient]:
     """Connect to the server with a kubeconfig in `folder`."""
-    credential = await Credential.load(server.kubeconfig(folder / "kubeconfig", token="t0ken"))
+    credential = await Credential.load(server.kubeconfig(folder / "kubeconfig", token="t0ken"), look_every_s=0.0)
     async with ApiClient(credential, **options) as client:
         yield client
 
