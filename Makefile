@@ -29,7 +29,6 @@ check: $(VENV)/.installed ## Run linters, type checker, import rules and freshne
 	$(BIN)/lint-imports
 
 test-cluster: $(VENV)/.installed ## Run the tests on a real Kubernetes (root, Go; 15 minutes the first time)
-	$(BIN)/python -m tests.cluster.program
 	$(BIN)/python -m pytest tests/cluster
 
 format: $(VENV)/.installed ## Format and fix what can be fixed

@@ -3,9 +3,9 @@
 import asyncio
 import contextlib
 import signal
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import assert_never
+from typing import Any, assert_never
 
 import grpc.aio
 import structlog
@@ -97,19 +97,25 @@ class Plugin:
     async def run(self, stop: asyncio.Event) -> None:
         """Start, serve until `stop`, and end: the kubelet's way in first, slices and prepared claims stay."""
         await asyncio.to_thread(self._read_state)
-        async with contextlib.AsyncExitStack() as stack:
-            tasks = await stack.enter_async_context(asyncio.TaskGroup())
-            for work in (
-                self._discovery.run(self._settings.discovery_interval_s, self._devices_changed),
-                self._publisher.run(),
-                self._recorder.run(),
-                self._keep_files(),
-            ):
-                stack.callback(tasks.create_task(work).cancel)
-            await self._serve(stack)
-            log.info("plugin started", driver=self._settings.driver_name, node=self._settings.node_name)
-            await stop.wait()
-            log.info("plugin ending")
+        async with contextlib.AsyncExitStack() as servers:
+            await self._serve(servers)
+            async with asyncio.TaskGroup() as tasks:
+                running = [tasks.create_task(each) for each in self._background()]
+                log.info("plugin started", driver=self._settings.driver_name, node=self._settings.node_name)
+                await stop.wait()
+                log.info("plugin ending")
+                await servers.aclose()
+                for task in running:
+                    task.cancel()
+
+    def _background(self) -> tuple[Coroutine[Any, Any, None], ...]:
+        """What goes on beside the calls of the kubelet, until it is cancelled."""
+        return (
+            self._discovery.run(self._settings.discovery_interval_s, self._devices_changed),
+            self._publisher.run(),
+            self._recorder.run(),
+            self._keep_files(),
+        )
 
     def _read_state(self) -> None:
         """Read the claims that are prepared, before anything else can touch them."""
@@ -123,8 +129,11 @@ class Plugin:
             self._metrics.corrupt_records.inc()
             self._events.warn("CheckpointCorrupt", f"{record.problem}; kept as {record.kept_as.name}")
 
-    async def _serve(self, stack: contextlib.AsyncExitStack) -> None:
-        """Open the service first and the way to it last; the stack closes them in the opposite order."""
+    async def _serve(self, servers: contextlib.AsyncExitStack) -> None:
+        """Open the service first and the way to it last; the stack closes them in the opposite order.
+
+        Raises SettingError if a socket or address cannot be used.
+        """
         service, registration = self._settings.service_socket, self._settings.registration_socket
         http = await serve_http(
             self._settings.http_address,
@@ -135,10 +144,10 @@ class Plugin:
             },
             ready={"registered": self._check_registered, "published": self._check_published},
         )
-        stack.push_async_callback(http.cleanup)
+        servers.push_async_callback(http.cleanup)
         for path, handlers in ((service, self._service.handlers()), (registration, self._registration.handlers())):
             server = await serve_socket(path, handlers)
-            stack.push_async_callback(_stop_server, server)
+            servers.push_async_callback(_stop_server, server)
 
     def _devices_changed(self, catalog: Catalog) -> None:
         self._publisher.set_inventory(catalog.inventory)

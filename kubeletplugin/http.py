@@ -2,12 +2,15 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 
+import structlog
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from dra_driver.errors import SettingError
 from kubeletplugin.setting import parse_http_address
+
+log = structlog.get_logger(__name__)
 
 Check = Callable[[], Awaitable[str | None]]
 """Returns None if all is well, else one line that says what is missing."""
@@ -32,6 +35,8 @@ async def serve_http(
     except OSError as error:
         await runner.cleanup()
         raise SettingError(f"--http-address: {address!r}: {error.strerror}") from error
+    host, port, *_ = runner.addresses[0]
+    log.info("http served", address=f"{host}:{port}")
     return runner
 
 

@@ -97,7 +97,7 @@ def _problems(settings: Settings) -> Iterator[str]:
     ):
         yield from (f"{flag}: {value!r}: {problem}" for problem in validate(value))
     if not settings.backends:
-        yield f"--backend: none given, want {' or '.join(map(repr, BackendName))}"
+        yield f"--backend: none given, want {' or '.join(repr(name.value) for name in BackendName)}"
     if BackendName.SIMULATED in settings.backends and settings.simulated is None:
         yield "--simulated-profile: not given, want a profile for the backend 'simulated'"
     if settings.slots < 1:

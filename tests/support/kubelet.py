@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import grpc
@@ -34,7 +33,7 @@ class Kubelet:
     async def registered(
         cls, registrar: Path, *, known: tuple[str, ...] = KNOWN, refusal: str = ""
     ) -> AsyncIterator["Kubelet"]:
-        """Register the plugin behind the socket, as the plugin watcher does; `refusal` tells it that it is not wanted."""
+        """Register the plugin behind the socket, as the plugin watcher does; a `refusal` turns it down."""
         async with grpc.aio.insecure_channel(f"unix://{registrar}") as channel:
             info = await _call(
                 channel,
@@ -61,7 +60,7 @@ class Kubelet:
             yield cls(channel, info.name, version.removesuffix(".DRAPlugin"))
 
     async def prepare(self, *refs: ClaimRef) -> dict[str, Any]:
-        """Prepare claims, and return the answers by claim UID. Raises PluginError if one was not asked for, or missing."""
+        """Prepare claims, and return the answers by claim UID. Raises PluginError if they are not for these claims."""
         return await self._claims("NodePrepareResources", refs)
 
     async def unprepare(self, *refs: ClaimRef) -> dict[str, Any]:
@@ -69,7 +68,7 @@ class Kubelet:
         return await self._claims("NodeUnprepareResources", refs)
 
     async def _claims(self, method: str, refs: Iterable[ClaimRef]) -> dict[str, Any]:
-        messages: ModuleType = MESSAGES[self.version]
+        messages = MESSAGES[self.version]
         claims = [messages.Claim(namespace=ref.namespace, uid=ref.uid, name=ref.name) for ref in refs]
         response = await _call(
             self._channel,

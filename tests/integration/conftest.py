@@ -1,0 +1,29 @@
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.support.api_server import TestApiServer
+from tests.support.plugin import PluginNode
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[TestApiServer]:
+    async with TestApiServer() as server:
+        yield server
+
+
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """Give a folder whose path leaves room for sockets in it: Linux allows them 107 bytes."""
+    with TemporaryDirectory(prefix="dra-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+async def node(short_path: Path, server: TestApiServer) -> AsyncIterator[PluginNode]:
+    node = PluginNode(short_path, server)
+    yield node
+    for plugin in node.started:
+        await plugin.kill()
