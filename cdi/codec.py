@@ -2,7 +2,8 @@
 
 Reading is as strict as a runtime is, since a field that nobody knows is a device that does not work: unknown and
 repeated fields are refused. `null` is the same as absent. A number or truth value where text is wanted is taken as it
-is written, for device names such as `0`.
+is written, for device names such as `0`. Only slips that the reference overlooks are refused on top: `null` in a list,
+`1.0` for an integer, `'yes'` for a truth value, private YAML tags, a second YAML document.
 """
 
 from collections.abc import Collection

@@ -173,6 +173,8 @@ class _NodeReader:
         raise _DocumentError(f"{_line(node)} has the tag {node.tag!r}, want a plain value")
 
     def _read_number(self, node: yaml.ScalarNode) -> Tree:
+        if ":" in node.value:  # base 60 is of YAML 1.1 only
+            return str(node.value)
         try:
             return Scalar(self._constructor.construct_object(node), node.value)
         except (ValueError, yaml.YAMLError, KeyError):

@@ -15,6 +15,7 @@ from cdi.document import Scalar, parse_document
         pytest.param("~", None, id="null"),
         pytest.param("", None, id="nothing"),
         pytest.param("2026-01-01", "2026-01-01", id="date is text"),
+        pytest.param("1:20", "1:20", id="base 60 is text"),
         pytest.param("=", "=", id="equals sign is text"),
         pytest.param("!!int foo", "foo", id="no number after all"),
     ],
