@@ -46,7 +46,7 @@ def plan_sync(pool: Pool, stored: Iterable[ResourceSlice]) -> SyncPlan:
     in_pool = {item.metadata.name: item for item in ours if item.spec.pool.name == pool.name}
     matched = [in_pool.get(wanted.metadata.name) for wanted in pool.slices]
     names = {item.metadata.name for item in matched if item is not None}
-    deletes = tuple(item for item in ours if item.metadata.name not in names or item.spec.pool.name != pool.name)
+    deletes = tuple(item for item in ours if item.metadata.name not in names)
 
     newest = max((item.spec.pool.generation for item in in_pool.values()), default=0)
     kept = _slices_at(pool, newest, matched)

@@ -3,6 +3,8 @@
 from collections import Counter
 from itertools import combinations
 
+import pytest
+
 from dra_driver.api.resource_v1 import Device, ResourceSlice
 from dra_driver.devices.model import Device as Card
 from dra_driver.devices.model import Inventory
@@ -78,8 +80,9 @@ def test_a_card_without_partitions_has_no_counters() -> None:
     assert item.spec.devices[0].consumes_counters == ()
 
 
-def test_a_partition_that_takes_nothing_of_its_card_is_left_out() -> None:
-    good, bad = a_partition(start=0), a_partition(start=1, counters={})
+@pytest.mark.parametrize("counters", [{}, {"memory-slice-1": 0}], ids=["no counters", "zero of a counter"])
+def test_a_partition_that_takes_nothing_of_its_card_is_left_out(counters: dict[str, int]) -> None:
+    good, bad = a_partition(start=0), a_partition(start=1, counters=counters)
     card = a_partitionable_device("GPU-P", good, bad)
     pool = lay_out(card)
     assert [item.subject for item in pool.left_out] == [card.partition_name(bad)]
