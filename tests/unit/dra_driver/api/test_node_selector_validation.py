@@ -34,6 +34,7 @@ def test_a_good_term_has_no_problems(term: NodeSelectorTerm) -> None:
 
 
 LABEL = "s.nodeSelectorTerms[0].matchExpressions[0]"
+WANT = "want letters, digits, '-', '_' and '.', with a letter or digit at both ends"
 FIELD = "s.nodeSelectorTerms[0].matchFields[0]"
 
 
@@ -50,8 +51,7 @@ FIELD = "s.nodeSelectorTerms[0].matchFields[0]"
         (label("", "Exists"), f"{LABEL}.key: is missing, want a qualified name of at most 63 bytes"),
         (
             label("zone", "In", "a b"),
-            f"{LABEL}.values[0]: 'a b' is not a label value, "
-            "want letters, digits, '-', '_' and '.', with a letter or digit at both ends",
+            f"{LABEL}.values[0]: 'a b' is not a label value, {WANT}",
         ),
         (field("metadata.name", "Exists"), f"{FIELD}.operator: unknown operator 'Exists', want 'In' or 'NotIn'"),
         (field("metadata.name", "In", "a", "b"), f"{FIELD}.values: has 2 values, want one"),
