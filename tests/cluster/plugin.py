@@ -23,13 +23,17 @@ DRIVER = "accel.dra-driver.io"
 _HTTP = "http://127.0.0.1:8080"
 
 
-def apply_chart_without_daemonset(cluster: Cluster, *values: str) -> None:
-    """Apply what the chart brings (classes, RBAC, admission policy) but its Pods; `values` are as in `helm --set`."""
+def render_chart_without_daemonset(cluster: Cluster, *values: str) -> list[dict[str, Any]]:
+    """Render what the chart brings (classes, RBAC, admission policy) but its Pods; `values` as in `helm --set`."""
     sets = [argument for value in ("simulated.enabled=true", *values) for argument in ("--set", value)]
     text = cluster.helm("template", "dra-driver", CHART, "--namespace", NAMESPACE, *sets)
-    objects = [found for found in yaml.safe_load_all(text) if found and found["kind"] != "DaemonSet"]
+    return [found for found in yaml.safe_load_all(text) if found and found["kind"] != "DaemonSet"]
+
+
+def apply_chart_without_daemonset(cluster: Cluster, *values: str) -> None:
+    """Apply what `render_chart_without_daemonset` gives, and the namespace."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-    cluster.apply([namespace, *objects], namespace=NAMESPACE)
+    cluster.apply([namespace, *render_chart_without_daemonset(cluster, *values)], namespace=NAMESPACE)
 
 
 class PluginProcess:
