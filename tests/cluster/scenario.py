@@ -11,7 +11,13 @@ import yaml
 from tests.cluster.cluster import Cluster
 from tests.cluster.image import BUSYBOX
 from tests.cluster.node import Node
-from tests.cluster.plugin import DRIVER, PluginProcess, apply_chart_without_daemonset, render_chart_without_daemonset
+from tests.cluster.plugin import (
+    DRIVER,
+    NAMESPACE,
+    PluginProcess,
+    apply_chart_without_daemonset,
+    render_chart_without_daemonset,
+)
 
 Manifest = dict[str, Any]
 
@@ -76,16 +82,19 @@ def a_config(policy: str) -> Manifest:
     return {"opaque": {"driver": DRIVER, "parameters": parameters}}
 
 
-def a_pod(name: str, *claims: str, template: str = "", node: str = "", **container: Any) -> Manifest:
+def a_pod(
+    name: str, *claims: str, template: str = "", node: str = "", restart: str = "Never", **container: Any
+) -> Manifest:
     """Build a Pod that waits to be deleted, with claims of those names, or one from a template.
 
-    `node` leaves kube-scheduler no choice of a node. `container` are further fields of its container, `main`.
+    `node` leaves kube-scheduler no choice of a node. `restart` is the restart policy. `container` are further fields of
+    its container, `main`.
     """
     sources = [{"name": claim, "resourceClaimName": claim} for claim in claims]
     if template:
         sources.append({"name": template, "resourceClaimTemplateName": template})
     spec: Manifest = {
-        "restartPolicy": "Never",
+        "restartPolicy": restart,
         "terminationGracePeriodSeconds": 5,
         "containers": [
             {
@@ -122,7 +131,7 @@ def run_plugins(cluster: Cluster, profiles: Mapping[str, str], **flags: object) 
             yield plugins
     finally:
         cluster.kubectl("delete", "resourceslices", "--all")
-        remove(cluster, *render_chart_without_daemonset(cluster))
+        remove(cluster, *render_chart_without_daemonset(cluster), namespace=NAMESPACE)
 
 
 def remove(cluster: Cluster, *manifests: Manifest, namespace: str = "default") -> None:
@@ -172,6 +181,23 @@ class Workload:
         """Get the claim that was made for a Pod from a template."""
         [status] = self.cluster.get("pod", pod, self.namespace)["status"]["resourceClaimStatuses"]
         return self.claim(status["resourceClaimName"])
+
+    def container_id(self, pod: str) -> str:
+        """Give the ID of a Pod's container, which changes when the container is started again."""
+        [status] = self.cluster.get("pod", pod, self.namespace)["status"]["containerStatuses"]
+        return str(status["containerID"])
+
+    def kill_container(self, pod: str) -> None:
+        """Kill a Pod's container as a crash would, and wait until the kubelet has started another."""
+        before = self.container_id(pod)
+        node = self.cluster.get("pod", pod, self.namespace)["spec"]["nodeName"]
+        self.cluster.nodes[node].kill_container(before)
+
+        def probe() -> bool:
+            [status] = self.cluster.get("pod", pod, self.namespace)["status"]["containerStatuses"]
+            return status["containerID"] != before and "running" in status["state"]
+
+        self.cluster.wait_for(f"the container of {pod} to run again", probe)
 
     def see(self, pod: str, container: str = "main") -> "View":
         return see(self.cluster, pod, self.namespace, container)
