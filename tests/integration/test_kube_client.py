@@ -262,6 +262,7 @@ async def test_no_error_holds_the_token(tmp_path: Path, fault: Fault) -> None:
             await client.get(NODES, "a")
     report = "".join(traceback.format_exception(caught.value)) + repr(caught.value)
     assert "t0ken" not in report
+    assert caught.value.__cause__ is None
 
 
 async def test_requests_share_connections(tmp_path: Path) -> None:
