@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help test check coverage test-cluster format lock proto clean
+.PHONY: help test check coverage test-cluster format lock proto docs benchmark clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,8 @@ check: $(VENV)/.installed ## Run linters, type checker, import rules and freshne
 	$(BIN)/lint-imports
 
 test-cluster: $(VENV)/.installed ## Run the tests on a real Kubernetes (root, Go; 15 minutes the first time)
+	@test "$$(id -u)" = 0 || { echo "test-cluster: not root, want root for network namespaces and containers" >&2; exit 2; }
+	$(BIN)/python -m tests.cluster.program
 	$(BIN)/python -m pytest tests/cluster
 
 format: $(VENV)/.installed ## Format and fix what can be fixed
@@ -41,6 +43,12 @@ lock: $(VENV)/.installed ## Lock the versions and hashes of all dependencies ane
 
 proto: $(VENV)/.installed ## Generate the Python side of the gRPC contracts
 	$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. kubeletplugin/proto/*.proto
+
+docs: $(VENV)/.installed ## Generate the reference pages from the code
+	$(BIN)/python -m docs.generate
+
+benchmark: $(VENV)/.installed ## Measure prepare and unprepare, with few and with many prepared claims
+	$(BIN)/python -m benchmarks.prepare
 
 clean: ## Remove everything that is built here
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .coverage

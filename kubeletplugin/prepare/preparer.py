@@ -148,18 +148,17 @@ class Preparer:
 
     def _undo_partitions(self, record: ClaimRecord) -> None:
         """Remove the claim's partitions, but for those that another claim still has (by admin access)."""
+        partitions = {device.device: device for device in record.devices if device.parent is not None}
+        if not partitions:
+            return
+        others = (other for other in self._checkpoint.list() if other.uid != record.uid)
+        kept = {device.device for other in others for device in other.devices}
         catalog = self._catalog()
-        kept = {
-            device.device
-            for other in self._checkpoint.list()
-            if other.uid != record.uid
-            for device in other.devices
-        }  # fmt: skip
-        for device in record.devices:
-            entry = catalog.find(device.device)
-            if entry is None:
-                log.warning("device gone", device=str(device), claim_uid=record.uid)
-            elif entry.partition is not None and device.device not in kept:
+        for name, device in partitions.items():
+            entry = catalog.find(name)
+            if entry is None or entry.partition is None:
+                log.warning("partition gone", device=str(device), claim_uid=record.uid)
+            elif name not in kept:
                 entry.backend.undo_partition(entry.device, entry.partition)
 
 

@@ -4,7 +4,7 @@ Schedulers decide first, but a force-deleted Pod frees its devices in the API be
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 
 from dra_driver.devices.model import FULL_CORES
 from dra_driver.errors import DeviceBusyError
@@ -22,7 +22,9 @@ def validate_room(
     `records` may hold the claim's own, which is left out. Started claims count as completed ones do.
     Results with admin access neither hold nor are held up.
     """
-    held = list(_holdings(record for record in records if record.uid != ref.uid))
+    planned = tuple(planned)
+    cards = {device.card for device in planned}
+    held = [holding for record in records if record.uid != ref.uid for holding in _holdings(record, cards)]
     problems: list[str] = []
     for device in planned:
         if device.admin_access:
@@ -35,11 +37,10 @@ def validate_room(
         raise DeviceBusyError(f"claim {ref}: {'; '.join(problems)}")
 
 
-def _holdings(records: Iterable[ClaimRecord]) -> Iterator[Holding]:
-    for record in records:
-        for device in record.devices:
-            if not device.admin_access:
-                yield record.ref, device
+def _holdings(record: ClaimRecord, cards: Set[str]) -> Iterator[Holding]:
+    for device in record.devices:
+        if device.card in cards and not device.admin_access:
+            yield record.ref, device
 
 
 def _problem(device: PreparedDevice, on_card: list[Holding], *, catalog: Catalog, slots: int) -> str | None:

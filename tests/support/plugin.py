@@ -99,8 +99,7 @@ class PluginNode:
         """Start a plugin and wait until it serves and has published."""
         plugin = await self.start(**flags)
         await plugin.logged("plugin started")
-        await until(lambda: self.devices() or plugin.ended, within_s=30)
-        assert not plugin.ended, plugin.text
+        await plugin.published()
         return plugin
 
     def devices(self) -> dict[str, dict[str, Any]]:
@@ -123,6 +122,11 @@ class PluginProcess:
         self._process = process
         self._lines: list[str] = []
         self._reader = asyncio.create_task(self._read())
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
 
     @property
     def text(self) -> str:

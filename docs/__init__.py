@@ -1,0 +1,1 @@
+"""Documentation for people; the reference page is generated from the code."""

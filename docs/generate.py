@@ -1,0 +1,115 @@
+"""Writes the reference page from the code: `python -m docs.generate`. A test tells when it is stale."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import typer
+from prometheus_client import CollectorRegistry
+
+from dra_driver.api.config_v1alpha1 import API_VERSION, KIND, DeviceConfig, default_device_config
+from dra_driver.devices.attribute import ATTRIBUTES
+from dra_driver.devices.simulated import profile_names, read_profile
+from kubeletplugin import cli
+from kubeletplugin.metric import Metrics
+from kubeletplugin.publish.metric import PublishMetrics
+
+PAGE = Path(__file__).parent / "reference.md"
+
+
+def render_reference() -> str:
+    """Render the whole page."""
+    sections = (
+        "# Reference\n\nThis page is generated from the code by `make docs`.\n",
+        _attributes(),
+        _capacities(),
+        _device_config(),
+        _flags(),
+        _metrics(),
+        _profiles(),
+    )
+    return "\n".join(sections)
+
+
+def _attributes() -> str:
+    rows = [(f"`{each.name}`", each.type.value, each.meaning, f"`{each.example}`") for each in ATTRIBUTES]
+    text = (
+        "## Attributes of a device\n\n"
+        'Names without a domain are of the driver\'s: in CEL, `device.attributes["accel.dra-driver.io"].model`.\n'
+        "What is not known of a device is absent.\n\n"
+    )
+    return text + _table(("attribute", "type", "meaning", "example"), rows)
+
+
+def _capacities() -> str:
+    rows = [
+        ("`memory`", "bytes, in steps of 1Mi", "all of it", "below the device's memory: a share"),
+        ("`cores`", "percent, 0 to 100", "1", "1: no compute limit; 2 to 99: a limit; 100: nobody else"),
+        ("`slots`", "0 to `--slots`", "1", "how many sharers the claim counts as"),
+    ]
+    text = (
+        "## Capacities of a device that can be shared\n\n"
+        "0 is for claims with admin access only. A partition has plain `memory`.\n\n"
+    )
+    return text + _table(("capacity", "range", "without a request", "meaning"), rows)
+
+
+def _device_config() -> str:
+    default = default_device_config(DeviceConfig())
+    rows = [
+        ("`apiVersion`", f"`{API_VERSION}`", "required"),
+        ("`kind`", f"`{KIND}`", "required"),
+        ("`sharing.strategy`", "`Shim`: the shim holds a share to its limits; `None`: accounted, not enforced",
+         f"`{default.strategy}`"),
+        ("`sharing.policy`", "`Force`: always limited; `Burst`: only while somebody else uses the device",
+         f"`{default.policy}`"),
+    ]  # fmt: skip
+    text = (
+        "## Opaque config\n\n"
+        "`parameters` of a class or claim, decoded strictly.\n"
+        "Configs are laid over each other field by field: the class's first, then the claim's.\n\n"
+    )
+    return text + _table(("field", "value", "default"), rows)
+
+
+def _flags() -> str:
+    command = typer.main.get_command(cli.app)
+    rows = []
+    for parameter in command.params:
+        name = max(parameter.opts, key=len)
+        variable = f"`DRA_DRIVER_{name.removeprefix('--').replace('-', '_').upper()}`"
+        if name in ("--version", "--install-completion", "--show-completion"):
+            continue
+        default = "required" if parameter.required else _default(parameter.default)
+        rows.append((f"`{name}`", variable, default, getattr(parameter, "help", "") or ""))
+    return "## Flags of dra-kubeletplugin\n\n" + _table(("flag", "environment", "default", "meaning"), rows)
+
+
+def _default(value: object) -> str:
+    return f"`{value}`" if value not in (None, "", False, ()) else ""
+
+
+def _metrics() -> str:
+    registry = CollectorRegistry()
+    Metrics(registry)
+    PublishMetrics(registry)
+    rows = []
+    for family in sorted(registry.collect(), key=lambda family: family.name):
+        labels = sorted({label for sample in family.samples for label in sample.labels} - {"le"})
+        suffix = "_total" if family.type == "counter" else ""
+        rows.append((f"`{family.name}{suffix}`", family.type, ", ".join(labels), family.documentation))
+    text = "## Metrics\n\nServed at `/metrics`; `/healthz` and `/readyz` are for probes.\n\n"
+    return text + _table(("metric", "type", "labels", "meaning"), rows)
+
+
+def _profiles() -> str:
+    rows = [(f"`{name}`", read_profile(name).description) for name in profile_names()]
+    return "## Simulated profiles\n\n" + _table(("profile", "devices"), rows)
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render_reference(), encoding="utf-8")
