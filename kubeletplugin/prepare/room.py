@@ -4,7 +4,8 @@ Schedulers decide first, but a force-deleted Pod frees its devices in the API be
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 
 from dra_driver.devices.model import FULL_CORES
 from dra_driver.errors import DeviceBusyError
@@ -37,7 +38,7 @@ def validate_room(
         raise DeviceBusyError(f"claim {ref}: {'; '.join(problems)}")
 
 
-def _holdings(record: ClaimRecord, cards: Set[str]) -> Iterator[Holding]:
+def _holdings(record: ClaimRecord, cards: AbstractSet[str]) -> Iterator[Holding]:
     for device in record.devices:
         if device.card in cards and not device.admin_access:
             yield record.ref, device

@@ -43,7 +43,7 @@ class Module:
         return f"-s -w {self.variables}".strip()
 
     def digest(self) -> str:
-        """Names the build: what goes into it, and nothing of the machine that makes it."""
+        """Name the build: what goes into it, and nothing of the machine that makes it."""
         sha = hashlib.sha256()
         for part in (
             (self.folder / "go.mod").read_bytes(),
