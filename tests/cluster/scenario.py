@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from tests.cluster.cluster import Cluster
-from tests.cluster.image import BUSYBOX
+from tests.cluster.image import BUSYBOX, PROJECT
 from tests.cluster.node import Node
 from tests.cluster.plugin import (
     DRIVER,
@@ -21,6 +21,7 @@ from tests.cluster.plugin import (
 
 Manifest = dict[str, Any]
 
+PROFILES = PROJECT / "dra_driver" / "devices" / "simulated" / "profiles"
 SHIM_FOLDER = "/etc/dra-driver/shim.d"
 
 # The shell is the container's first process, which gets only the signals that it asks for.
@@ -111,6 +112,14 @@ def a_pod(
     if node:
         spec["nodeSelector"] = {"kubernetes.io/hostname": node}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+def write_profile(folder: Path, name: str, *, cards: int) -> Path:
+    """Write a profile of one's own: the first cards of a built-in one."""
+    [group] = yaml.safe_load((PROFILES / f"{name}.yaml").read_text())["devices"]
+    path = folder / f"{name}.yaml"
+    path.write_text(yaml.safe_dump({"devices": [{**group, "count": cards, "slots": group["slots"][:cards]}]}))
+    return path
 
 
 # What is running
@@ -223,6 +232,20 @@ class Workload:
             self.cluster.wait_for(f"{node.name} to hold no claim", lambda node=node: not held(node))  # type: ignore[misc]
 
 
+@contextmanager
+def run_workload(*plugins: PluginProcess) -> Iterator[Workload]:
+    """Give a test its objects, and remove them with the help of the plugins, which are started if they do not run."""
+    workload = Workload(plugins[0].cluster)
+    try:
+        yield workload
+    finally:
+        for plugin in plugins:
+            if plugin.process.returncode is not None:
+                plugin.process.start()
+                plugin.wait_until_ready()
+        workload.remove()
+
+
 def results(claim: Manifest) -> list[Manifest]:
     """Give the allocation results of a claim."""
     found: list[Manifest] = claim["status"]["allocation"]["devices"]["results"]
@@ -251,6 +274,13 @@ class View:
     devices: dict[str, tuple[int, int]]
     environment: dict[str, str]
     mounts: dict[str, tuple[str, ...]]
+
+    @property
+    def given(self) -> set[str]:
+        """List the simulated devices that were given, partitions included, by name."""
+        prefix = "SIMULATED_DEVICE_"
+        names = {name.removeprefix(prefix) for name in self.environment if name.startswith(prefix)}
+        return {name.lower().replace("_", "-") for name in names}
 
     def beyond(self, other: "View") -> "View":
         """Give what is here and not, or not so, in the other view."""
