@@ -211,10 +211,13 @@ class Workload:
     def see(self, pod: str, container: str = "main") -> "View":
         return see(self.cluster, pod, self.namespace, container)
 
+    def exec(self, pod: str, script: str, container: str = "main") -> str:
+        """Run a shell script in a container."""
+        return self.cluster.exec(pod, "sh", "-c", script, namespace=self.namespace, container=container)
+
     def shims(self, pod: str, container: str = "main") -> list[str]:
         """Read the shim configs that a container sees, in the order of their names."""
-        command = f"for file in {SHIM_FOLDER}/*; do cat $file && echo; done"
-        text = self.cluster.exec(pod, "sh", "-c", command, namespace=self.namespace, container=container)
+        text = self.exec(pod, f"for file in {SHIM_FOLDER}/*; do cat $file && echo; done", container)
         return [part + "\n" for part in text.split("\n\n") if part]
 
     def delete(self, kind: str, name: str) -> None:
