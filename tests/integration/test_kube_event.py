@@ -124,6 +124,7 @@ async def test_an_event_whose_answer_is_lost_is_not_written_twice(tmp_path: Path
         recorder.record(CLAIM, "R", "m")
         await written(recorder)
         assert len(server.requests) == 2
+        assert recorder.dropped == 0
         assert [event["count"] for event in server.all("events")] == [1]
 
 
