@@ -12,6 +12,7 @@ import structlog
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
 from dra_driver.devices.backend import Backend
+from dra_driver.devices.model import Inventory
 from dra_driver.devices.simulated import SimulatedBackend, read_profile
 from dra_driver.errors import SettingError, StateError
 from dra_driver.kube.client import ApiClient
@@ -20,6 +21,7 @@ from dra_driver.kube.event import EventRecorder
 from kubeletplugin.catalog import Catalog
 from kubeletplugin.cluster import Claims, Events
 from kubeletplugin.discovery import Discovery
+from kubeletplugin.health import HealthChange, diff_health
 from kubeletplugin.http import serve_http
 from kubeletplugin.metric import Metrics
 from kubeletplugin.prepare.artifact import Artifacts
@@ -65,6 +67,7 @@ class Plugin:
         self._recorder = EventRecorder(client, component=settings.driver_name, host=settings.node_name)
         self._events = Events(self._recorder, settings.node_name, asyncio.get_running_loop())
         self._discovery = Discovery(build_backends(settings))
+        self._inventory = Inventory()
         self._checkpoint = Checkpoint(settings.claims_dir)
         names = Names(settings.driver_name)
         self._artifacts = Artifacts(names=names, cdi_dir=settings.cdi_dir, shim_dir=settings.shim_dir)
@@ -150,7 +153,19 @@ class Plugin:
             servers.push_async_callback(_stop_server, server)
 
     def _devices_changed(self, catalog: Catalog) -> None:
-        self._publisher.set_inventory(catalog.inventory)
+        before, self._inventory = self._inventory, catalog.inventory
+        for change in diff_health(before, self._inventory):
+            self._tell_health(change)
+        self._metrics.unhealthy_devices.set(sum(device.health is not None for device in self._inventory.devices))
+        self._publisher.set_inventory(self._inventory)
+
+    def _tell_health(self, change: HealthChange) -> None:
+        device = f"{self._settings.node_name}/{change.device}"
+        if change.health is None:
+            log.info("device well again", device=device)
+            return
+        log.warning("device unhealthy", device=device, reason=change.health.reason, message=change.health.message)
+        self._events.warn("DeviceUnhealthy", f"device {device}: {change.health.reason}: {change.health.message}")
 
     async def _keep_files(self) -> None:
         """Put back files of prepared claims that somebody removed: at start, as after a reboot, and while it runs."""

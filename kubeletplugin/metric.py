@@ -55,6 +55,9 @@ class Metrics:
         self.corrupt_records = Counter(
             "dra_kubeletplugin_corrupt_records", "Claim records that could not be read.", registry=registry
         )
+        self.unhealthy_devices = Gauge(
+            "dra_kubeletplugin_unhealthy_devices", "Whole devices that should not be used.", registry=registry
+        )
         self.registered = Gauge(
             "dra_kubeletplugin_registered", "1 while the kubelet has accepted the plugin.", registry=registry
         )

@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterable
 
 import structlog
 
-from dra_driver.api.core_v1 import ObjectReference
 from dra_driver.api.resource_v1 import ResourceSlice
 from dra_driver.devices.model import LeftOut
-from dra_driver.kube.event import EventType
+from dra_driver.kube.event import EventType, reference_to_node
 from kubeletplugin.publish.diff import SyncPlan
 from kubeletplugin.publish.drop import DroppedField
 from kubeletplugin.publish.feature import Features
@@ -110,9 +109,7 @@ class Reporter:
         self._warn(owner, "FieldsDropped", render_dropped(fields, terms.features))
 
     def _warn(self, owner: PoolOwner, reason: str, message: str) -> None:
-        # The kubelet names its node so, too, and `kubectl describe node` looks for it.
-        node = ObjectReference(api_version="v1", kind="Node", name=owner.node_name, uid=owner.node_name)
-        self._events.record(node, reason, message, type=EventType.WARNING)
+        self._events.record(reference_to_node(owner.node_name), reason, message, type=EventType.WARNING)
 
 
 def _sorted(items: Iterable[LeftOut]) -> list[LeftOut]:

@@ -82,7 +82,12 @@ async def test_devices_that_fall_ill_leave_and_come_are_published(node: PluginNo
     node.overrides.write_text("unhealthy:\n  0: {reason: XidCritical, message: fell off the bus}\nremoved: [1]\n")
     await until(lambda: names[1] not in node.devices())
     (taint,) = node.devices()[names[0]]["taints"]
+    await until(lambda: node.server.all("events", "default"))
     assert (taint["key"], taint["value"], taint["effect"]) == ("dra-driver.io/unhealthy", "XidCritical", "NoSchedule")
+    events = node.server.all("events", "default")
+    assert [(event["reason"], event["message"]) for event in events] == [
+        ("DeviceUnhealthy", f"device node-a/{names[0]}: XidCritical: fell off the bus")
+    ]
     node.overrides.write_text("")
     await until(lambda: names[1] in node.devices() and "taints" not in node.devices()[names[0]])
     assert list(node.devices()) == names
