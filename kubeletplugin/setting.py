@@ -101,7 +101,7 @@ def _problems(settings: Settings) -> Iterator[str]:
     if BackendName.SIMULATED in settings.backends and settings.simulated is None:
         yield "--simulated-profile: not given, want a profile for the backend 'simulated'"
     if settings.slots < 1:
-        yield f"--slots: {settings.slots} sharers of one card, want at least 1"
+        yield f"--slots: {settings.slots} sharers of one device, want at least 1"
     if settings.discovery_interval_s <= 0:
         yield f"--discovery-interval: {settings.discovery_interval_s} seconds, want more than 0"
     for socket in (settings.service_socket, settings.registration_socket):

@@ -61,8 +61,8 @@ class PreparedDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
         return f"{self.pool}/{self.device}"
 
     @property
-    def card(self) -> str:
-        """The whole device that this is, or is a part of."""
+    def whole_device(self) -> str:
+        """The name of the whole device that this is, or is a partition of."""
         return self.parent or self.device
 
 

@@ -1,7 +1,7 @@
 """Lay out a node's devices as the ResourceSlices of one pool. Pure: the same devices give the same slices.
 
 Order is allocation priority: slices are read in the order of their names and devices in the order in which they stand,
-so devices are laid out in physical order, a whole card before its partitions.
+so devices are laid out in physical order, a whole device before its partitions.
 A slice never has more than 64 devices, although 128 are allowed while none of them has a taint or counters:
 otherwise the first device that falls ill would move all others.
 Counter sets stand first, in slices of their own, as the API wants (KEP-4815).
@@ -78,15 +78,15 @@ def build_pool(
     features: Features = ALL_FEATURES,
     refusals: Refusals | None = None,
 ) -> Pool:
-    """Return the node's pool. `shares` says how cards are shared.
+    """Return the node's pool. `shares` says how devices are shared.
 
     A device that cannot be published (refused before, invalid, its name taken) is left out alone, with the reason.
     `left_out` begins with what the backends left out.
     What takes the place of a missing feature:
 
-    - without `partitions`: no counters, and of a card that could be partitioned only the whole card;
-    - without `sharing`: a whole card is given to one claim at a time;
-    - without `taints`: an unhealthy card is left out, with its partitions.
+    - without `partitions`: no counters, a device that could be partitioned is published whole only;
+    - without `sharing`: a whole device is given to one claim at a time;
+    - without `taints`: an unhealthy device is left out, with its partitions.
     """
     draft = _Draft(owner, shares, features, refusals or Refusals())
     for device in inventory.devices:
@@ -100,14 +100,14 @@ def build_pool(
 
 
 class _Draft:
-    """Collects what the slices are made from, card by card."""
+    """Collects what the slices are made from, one whole device after the other."""
 
     def __init__(self, owner: PoolOwner, shares: SharePolicy, features: Features, refusals: Refusals) -> None:
         self._owner = owner
         self._shares = shares
         self._features = features
         self._refusals = refusals
-        self._cards: set[str] = set()
+        self._wholes: set[str] = set()
         self._names: set[str] = set()
         self.devices: list[SliceDevice] = []
         self.counter_sets: list[CounterSet] = []
@@ -115,11 +115,11 @@ class _Draft:
         self.not_shareable: list[LeftOut] = []
 
     def add(self, device: Device) -> None:
-        """Add a card: the whole of it, its partitions, both, or neither."""
-        if device.name in self._cards:
+        """Add a device: the whole of it, its partitions, both, or neither."""
+        if device.name in self._wholes:
             self._leave_out(device.name, _NAME_TAKEN)
             return
-        self._cards.add(device.name)
+        self._wholes.add(device.name)
         if device.health is not None and not self._features.taints:
             self._leave_out(device.name, f"unhealthy, {device.health.reason}: {device.health.message}")
             return
@@ -177,16 +177,14 @@ class _Draft:
     def _problem(self, *, devices: tuple[SliceDevice, ...] = (), shared_counters: tuple[CounterSet, ...] = ()) -> str:
         """Say in one line what the API server would refuse, or nothing."""
         errors = validate_resource_slice(_slice(self._owner, 0, 1, devices=devices, shared_counters=shared_counters))
-        return "; ".join(
-            str(error) for error in errors if error.path.startswith(("spec.devices", "spec.sharedCounters"))
-        )
+        return "; ".join(str(error) for error in errors if error.path.startswith(_CONTENT))
 
     def _leave_out(self, subject: str, problem: str) -> None:
         self.left_out.append(LeftOut(subject=subject, problem=problem))
 
 
 def _consumption_problem(device: Device, partition: Partition) -> str:
-    """Say why a partition is unsafe: if it takes nothing of its card it would be given out beside the whole card."""
+    """Say why a partition is unsafe: one that takes nothing of its device would be given out beside the whole."""
     if unknown := sorted(set(partition.counters) - set(device.counters)):
         return f"counters: {device.name} has no {', '.join(map(repr, unknown))}"
     if not any(amount > 0 for amount in partition.counters.values()):

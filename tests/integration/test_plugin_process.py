@@ -110,7 +110,7 @@ async def test_an_api_server_that_is_away_at_the_start_is_waited_for(node: Plugi
         pytest.param({"backend": None}, "--backend: none given, want 'simulated'", id="no backend"),
         pytest.param({"node_name": "Node_A"}, "--node-name: 'Node_A'", id="node name"),
         pytest.param({"driver_name": "x" * 64}, "--driver-name:", id="driver name"),
-        pytest.param({"slots": 0}, "--slots: 0 sharers of one card, want at least 1", id="slots"),
+        pytest.param({"slots": 0}, "--slots: 0 sharers of one device, want at least 1", id="slots"),
         pytest.param({"discovery_interval": 0}, "--discovery-interval: 0.0 seconds, want more than 0", id="interval"),
         pytest.param({"http_address": "8080"}, "'8080' is not an address, want host:port", id="address"),
         pytest.param(

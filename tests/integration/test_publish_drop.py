@@ -32,13 +32,13 @@ def sick(identity: str = "GPU-sick") -> Device:
     return a_device(identity, health=Health(reason="XidError", message="Xid 79"))
 
 
-async def test_without_partitions_whole_cards_are_published(server: TestApiServer, tmp_path: Path) -> None:
+async def test_without_partitions_whole_devices_are_published(server: TestApiServer, tmp_path: Path) -> None:
     server.drop_fields("resourceslices", *PARTITIONS)
-    card = a_partitionable_device()
+    whole = a_partitionable_device()
     async with a_publisher(server, tmp_path) as running:
-        running.show(card, a_device("GPU-1"))
+        running.show(whole, a_device("GPU-1"))
         await running.ready()
-        assert device_names(server) == [card.name, a_device("GPU-1").name]
+        assert device_names(server) == [whole.name, a_device("GPU-1").name]
         assert len(slices(server)) == 1
         [(reason, message)] = running.events
         assert reason == "FieldsDropped"
@@ -55,14 +55,14 @@ async def test_without_partitions_what_an_administrator_made_is_published(
 ) -> None:
     server.drop_fields("resourceslices", *PARTITIONS)
     made = a_partition(permanent=True)
-    card = a_partitionable_device("GPU-P", made)
+    whole = a_partitionable_device("GPU-P", made)
     async with a_publisher(server, tmp_path) as running:
-        running.show(card)
+        running.show(whole)
         await running.ready()
-        assert device_names(server) == [card.partition_name(made)]
+        assert device_names(server) == [whole.partition_name(made)]
 
 
-async def test_without_sharing_a_card_is_for_one_claim(server: TestApiServer, tmp_path: Path) -> None:
+async def test_without_sharing_a_device_is_for_one_claim(server: TestApiServer, tmp_path: Path) -> None:
     server.drop_fields("resourceslices", *SHARING)
     async with a_publisher(server, tmp_path) as running:
         running.show(a_device())
@@ -74,7 +74,7 @@ async def test_without_sharing_a_card_is_for_one_claim(server: TestApiServer, tm
         assert "DRAConsumableCapacity" in running.events[0][1]
 
 
-async def test_without_taints_an_unhealthy_card_is_left_out(server: TestApiServer, tmp_path: Path) -> None:
+async def test_without_taints_an_unhealthy_device_is_left_out(server: TestApiServer, tmp_path: Path) -> None:
     server.drop_fields("resourceslices", *TAINTS)
     async with a_publisher(server, tmp_path) as running:
         running.show(a_device("GPU-0"), a_device("GPU-1"))
@@ -144,11 +144,11 @@ async def test_a_field_that_a_dry_run_keeps_and_a_write_drops_is_noticed(server:
                 device.pop("consumesCounters", None)
 
     server.admission.append(drop_for_good)
-    card = a_partitionable_device()
+    whole = a_partitionable_device()
     async with a_publisher(server, tmp_path) as running:
-        running.show(card)
+        running.show(whole)
         await running.ready()
-        assert device_names(server) == [card.name]
+        assert device_names(server) == [whole.name]
         assert running.reasons() == ["FieldsDropped"]
 
 
@@ -186,27 +186,27 @@ def refuse(*names: str) -> Any:
 
 
 async def test_a_device_that_the_server_refuses_is_left_out_alone(server: TestApiServer, tmp_path: Path) -> None:
-    cards = [a_device(f"GPU-{number}") for number in range(70)]
-    odd = [cards[3], cards[66]]
-    server.admission.append(refuse(*(card.name for card in odd)))
+    wholes = [a_device(f"GPU-{number}") for number in range(70)]
+    odd = [wholes[3], wholes[66]]
+    server.admission.append(refuse(*(whole.name for whole in odd)))
     async with a_publisher(server, tmp_path) as running:
-        running.show(*cards)
+        running.show(*wholes)
         await running.ready()
-        assert device_names(server) == [card.name for card in cards if card not in odd]
+        assert device_names(server) == [whole.name for whole in wholes if whole not in odd]
         assert sorted(message for _, message in running.events) == sorted(
-            f"device {card.name} is not published: the API server refuses it: "
+            f"device {whole.name} is not published: the API server refuses it: "
             f"spec.devices[{index}].name: Invalid value: odd"
-            for card, index in zip(odd, (3, 2), strict=True)
+            for whole, index in zip(odd, (3, 2), strict=True)
         )
         assert running.reasons() == ["DeviceLeftOut", "DeviceLeftOut"]
         assert running.metric("left_out_devices") == 2
 
 
 async def test_a_device_that_is_accepted_later_is_published_then(server: TestApiServer, tmp_path: Path) -> None:
-    cards = [a_device(f"GPU-{number}") for number in range(3)]
-    server.admission.append(refuse(cards[1].name))
+    wholes = [a_device(f"GPU-{number}") for number in range(3)]
+    server.admission.append(refuse(wholes[1].name))
     async with a_publisher(server, tmp_path, PROBING) as running:
-        running.show(*cards)
+        running.show(*wholes)
         await running.ready()
         assert len(device_names(server)) == 2
         server.admission.clear()
@@ -255,14 +255,14 @@ async def test_what_backends_leave_out_is_told_until_it_is_back(server: TestApiS
         await until(lambda: len(running.events) == 2)
 
 
-async def test_a_card_of_unknown_memory_is_told_to_be_for_one_claim(server: TestApiServer, tmp_path: Path) -> None:
-    card = a_device(memory=None)
+async def test_a_device_of_unknown_memory_is_told_to_be_for_one_claim(server: TestApiServer, tmp_path: Path) -> None:
+    whole = a_device(memory=None)
     async with a_publisher(server, tmp_path) as running:
-        running.show(card)
+        running.show(whole)
         await running.ready()
         assert running.events == [
             (
                 "DeviceNotShareable",
-                f"device {card.name} is given to one claim at a time: its memory is not known",
+                f"device {whole.name} is given to one claim at a time: its memory is not known",
             )
         ]

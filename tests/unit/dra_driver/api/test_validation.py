@@ -211,7 +211,7 @@ def test_a_limit_is_exact(build: Callable[[int], ResourceSlice], limit: int) -> 
             ["validRange.min: -1 is outside of what a step can count, want 0 to 9223372036854775807"],
         ),
     ],
-    ids=["whole card", "with max", "no default", "off step", "step too large", "below", "above", "no step", "negative"],
+    ids=["whole", "with max", "no default", "off step", "step too large", "below", "above", "no step", "negative"],
 )
 def test_a_request_policy_adds_up(device: Device, expected: list[str]) -> None:
     prefix = "spec.devices[0].capacity['memory'].requestPolicy."

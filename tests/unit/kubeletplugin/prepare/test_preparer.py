@@ -27,7 +27,7 @@ from tests.support.builder import (
     a_share,
 )
 
-CARD = a_device("GPU-0")
+WHOLE = a_device("GPU-0")
 SPLIT = a_partitionable_device("GPU-P")
 PART = SPLIT.partition_name(SPLIT.partitions[0])
 WIDE = SPLIT.partition_name(SPLIT.partitions[1])
@@ -38,7 +38,7 @@ class Node:
     """A node's disk and devices; `start` is a plugin process that comes up on them."""
 
     directory: Path
-    backend: FakeBackend = field(default_factory=lambda: FakeBackend((CARD, SPLIT)))
+    backend: FakeBackend = field(default_factory=lambda: FakeBackend((WHOLE, SPLIT)))
 
     @property
     def cdi_dir(self) -> Path:
@@ -78,14 +78,14 @@ def prepare(preparer: Preparer, claim: ResourceClaim, ref: ClaimRef | None = Non
 
 
 def test_a_prepared_claim_resolves_to_its_device(node: Node) -> None:
-    prepare(node.start(), a_claim(a_result(CARD.name)))
-    edits = node.resolve(f"uid-1-{CARD.name}")
-    assert [each.path for each in edits.device_nodes] == [f"/dev/fake/{CARD.name}"]
+    prepare(node.start(), a_claim(a_result(WHOLE.name)))
+    edits = node.resolve(f"uid-1-{WHOLE.name}")
+    assert [each.path for each in edits.device_nodes] == [f"/dev/fake/{WHOLE.name}"]
 
 
 def test_asking_again_changes_nothing(node: Node) -> None:
     preparer = node.start()
-    claim = a_claim(a_share(CARD.name, "share-1"), a_result(PART))
+    claim = a_claim(a_share(WHOLE.name, "share-1"), a_result(PART))
     first = preparer.prepare(a_ref(), claim)
     before = node.files()
     assert preparer.prepare(a_ref(), claim) == first
@@ -96,7 +96,7 @@ def test_asking_again_changes_nothing(node: Node) -> None:
 def test_unprepare_undoes_everything(node: Node) -> None:
     preparer = node.start()
     before = node.files()
-    prepare(preparer, a_claim(a_share(CARD.name, "share-1"), a_result(PART)))
+    prepare(preparer, a_claim(a_share(WHOLE.name, "share-1"), a_result(PART)))
     assert node.files() != before
     assert node.backend.partitions == {PART}
     for _ in range(2):
@@ -111,17 +111,17 @@ def test_unprepare_of_an_unknown_claim_is_success(node: Node) -> None:
 
 
 def test_unprepare_needs_neither_the_name_nor_the_device(node: Node) -> None:
-    prepare(node.start(), a_claim(a_result(CARD.name), a_result(PART)))
+    prepare(node.start(), a_claim(a_result(WHOLE.name), a_result(PART)))
     node.backend.devices = ()
     node.start().unprepare(a_ref("uid-1", name=""))
     assert [name for name in node.files() if "uid-1" in name] == []
 
 
 def test_a_share_finds_its_limits(node: Node) -> None:
-    prepare(node.start(), a_claim(a_share(CARD.name, "share-1", memory="8Gi", cores=30)))
-    (mount,) = node.resolve(f"uid-1-{CARD.name}-share-1").mounts
+    prepare(node.start(), a_claim(a_share(WHOLE.name, "share-1", memory="8Gi", cores=30)))
+    (mount,) = node.resolve(f"uid-1-{WHOLE.name}-share-1").mounts
     assert Path(mount.host_path).read_text() == (
-        f"shim 1\nclaim uid-1\ndevice {CARD.identity} memory={8 << 30} cores=30 policy=force\n"
+        f"shim 1\nclaim uid-1\ndevice {WHOLE.identity} memory={8 << 30} cores=30 policy=force\n"
     )
 
 
@@ -132,9 +132,9 @@ def test_a_claim_for_other_drivers_only_leaves_no_spec(node: Node) -> None:
 
 def test_a_held_device_is_refused_until_it_is_free(node: Node) -> None:
     preparer = node.start()
-    prepare(preparer, a_claim(a_result(CARD.name)))
+    prepare(preparer, a_claim(a_result(WHOLE.name)))
     second = a_ref("uid-2", "claim-2")
-    claim = a_claim(a_result(CARD.name), ref=second)
+    claim = a_claim(a_result(WHOLE.name), ref=second)
     with pytest.raises(DeviceBusyError, match="held by claim default/claim-1"):
         preparer.prepare(second, claim)
     assert not any("uid-2" in name for name in node.files())
@@ -168,7 +168,7 @@ def test_a_device_that_fails_leaves_nothing_behind(node: Node) -> None:
 @pytest.mark.parametrize("restarted", [False, True], ids=["running", "restarted"])
 def test_files_that_a_reboot_took_are_put_back(node: Node, restarted: bool) -> None:
     preparer = node.start()
-    claim = a_claim(a_share(CARD.name, "share-1"), a_result(PART))
+    claim = a_claim(a_share(WHOLE.name, "share-1"), a_result(PART))
     prepare(preparer, claim)
     before = node.files()
     for path in node.cdi_dir.iterdir():
@@ -181,7 +181,7 @@ def test_files_that_a_reboot_took_are_put_back(node: Node, restarted: bool) -> N
 
 def test_asking_again_puts_back_files_before_it_answers(node: Node) -> None:
     preparer = node.start()
-    prepare(preparer, a_claim(a_result(CARD.name)))
+    prepare(preparer, a_claim(a_result(WHOLE.name)))
     before = node.files()
     for path in node.cdi_dir.iterdir():
         path.unlink()
@@ -192,13 +192,13 @@ def test_asking_again_puts_back_files_before_it_answers(node: Node) -> None:
 def test_a_device_that_is_gone_stops_only_its_own_claim_from_being_restored(node: Node) -> None:
     other = a_ref("uid-2", "claim-2")
     preparer = node.start()
-    prepare(preparer, a_claim(a_result(CARD.name)))
+    prepare(preparer, a_claim(a_result(WHOLE.name)))
     prepare(preparer, a_claim(a_result(PART), ref=other), other)
     for path in node.cdi_dir.iterdir():
         path.unlink()
     node.backend.devices = (SPLIT,)
     (error,) = node.start().restore()
-    assert f"claim default/claim-1: device {NODE}/{CARD.name}: not on this node any more" in str(error)
+    assert f"claim default/claim-1: device {NODE}/{WHOLE.name}: not on this node any more" in str(error)
     assert node.resolve(f"uid-2-{PART}").device_nodes
 
 
@@ -210,7 +210,7 @@ def test_of_two_claims_at_once_one_gets_the_device(node: Node) -> None:
     def attempt(ref: ClaimRef) -> bool:
         together.wait()
         try:
-            preparer.prepare(ref, a_claim(a_result(CARD.name), ref=ref))
+            preparer.prepare(ref, a_claim(a_result(WHOLE.name), ref=ref))
         except DeviceBusyError:
             return False
         return True
@@ -257,7 +257,7 @@ def test_a_started_claim_is_finished_by_the_next_process(node: Node) -> None:
         def render_edits(self, device: Device, partition: Partition | None) -> cdi.ContainerEdits:
             raise Killed
 
-    alive, node.backend = node.backend, DyingBackend((CARD, SPLIT), partitions=node.backend.partitions)
+    alive, node.backend = node.backend, DyingBackend((WHOLE, SPLIT), partitions=node.backend.partitions)
     with pytest.raises(Killed):
         node.start().prepare(a_ref(), claim)
     node.backend = alive
@@ -272,7 +272,7 @@ def test_an_error_while_undoing_does_not_hide_the_first(node: Node) -> None:
         def undo_partition(self, device: Device, partition: Partition) -> None:
             raise DeviceError("partition in use")
 
-    node.backend = StuckBackend((CARD, SPLIT), broken="device node missing")
+    node.backend = StuckBackend((WHOLE, SPLIT), broken="device node missing")
     preparer = node.start()
     with pytest.raises(ClaimError, match="device node missing"):
         preparer.prepare(a_ref(), a_claim(a_result(PART)))
