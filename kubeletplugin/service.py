@@ -59,7 +59,7 @@ class PluginService:
         self._metrics = metrics
         self._executor = executor
 
-    def handlers(self) -> "tuple[grpc.GenericRpcHandler[Any, Any], ...]":
+    def handlers(self) -> tuple[grpc.GenericRpcHandler, ...]:
         """Return the service in each version, to be added to a server."""
         return _handlers("v1", dra_v1_pb2, self), _handlers("v1beta1", dra_v1beta1_pb2, self)
 
@@ -76,15 +76,22 @@ class PluginService:
     ) -> dict[str, _T | DraError]:
         async def attempt(ref: ClaimRef) -> tuple[str, _T | DraError]:
             with self._metrics.operation(operation) as done:
+                problem: DraError
                 try:
                     _validate_uid(ref)
                     result = await act(ref)
                 except DraError as error:
-                    done.failed()
-                    self._tell(ref, operation, error)
-                    return ref.uid, error
-            log.info(_DONE[operation], claim=str(ref), claim_uid=ref.uid, duration_s=done.duration_s)
-            return ref.uid, result
+                    problem = error
+                except Exception as error:
+                    # The boundary to the kubelet: a bug costs the claim that brings it out, never the others.
+                    log.exception("claim met a bug", claim=str(ref), claim_uid=ref.uid)
+                    problem = ClaimError(f"claim {ref}: unforeseen {type(error).__name__}, see the plugin's log")
+                else:
+                    log.info(_DONE[operation], claim=str(ref), claim_uid=ref.uid, duration_s=done.duration_s)
+                    return ref.uid, result
+                done.failed()
+            self._tell(ref, operation, problem)
+            return ref.uid, problem
 
         return dict(await asyncio.gather(*(attempt(ref) for ref in refs)))
 
@@ -127,7 +134,7 @@ def _validate_uid(ref: ClaimRef) -> None:
         raise ClaimError(f"claim {ref}: UID {ref.uid!r} is not one, want letters, digits, '-' and '.'")
 
 
-def _handlers(version: str, messages: Any, service: PluginService) -> "grpc.GenericRpcHandler[Any, Any]":
+def _handlers(version: str, messages: Any, service: PluginService) -> grpc.GenericRpcHandler:
     known = {field.name for field in messages.Device.DESCRIPTOR.fields}
 
     def device(fields: dict[str, Any]) -> Any:

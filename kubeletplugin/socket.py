@@ -6,7 +6,6 @@ import fcntl
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import grpc.aio
 
@@ -40,7 +39,7 @@ def hold_plugin_directory(directory: Path) -> Iterator[None]:
         yield
 
 
-async def serve_socket(path: Path, handlers: "Iterable[grpc.GenericRpcHandler[Any, Any]]") -> grpc.aio.Server:
+async def serve_socket(path: Path, handlers: Iterable[grpc.GenericRpcHandler]) -> grpc.aio.Server:
     """Start a gRPC server on a unix socket, in place of one that a killed process left behind.
 
     The caller holds the plugin directory, so whatever is at `path` is nobody's. Raises SettingError.
