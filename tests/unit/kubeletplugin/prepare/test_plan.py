@@ -78,6 +78,48 @@ def test_nothing_of_a_capacity_is_for_admin_access_only(amount: dict[str, object
     assert device.shim_policy is None
 
 
+@pytest.mark.parametrize("admin", [False, True], ids=["share", "admin access"])
+@pytest.mark.parametrize("amount", ["-8Gi", "-1", "-1n", "9223372036854775808", "1e900"])
+@pytest.mark.parametrize("capacity", ["memory", "cores", "slots"])
+def test_an_amount_that_no_device_has_is_refused(capacity: str, amount: str, admin: bool) -> None:
+    with pytest.raises(ClaimError, match=f"device {NODE}/{WHOLE.name}: consumes '{amount}' of {capacity}, want 0 to"):
+        plan(a_claim(a_share(WHOLE.name, "share-1", admin_access=admin, **{capacity: amount})))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "share_id",
+    ["", "/", "..", "../../../../x", "/../../../x", "a/b", "a\nb", "a\0b", "é", "-a", "a-", "x" * 64, "x" * 10240],
+    ids=lambda share_id: ascii(share_id[:12]),
+)
+def test_a_share_id_that_is_no_part_of_a_file_name_is_refused(share_id: str) -> None:
+    with pytest.raises(ClaimError, match=f"device {NODE}/{WHOLE.name}: share ID '.* is not one, want") as raised:
+        plan(a_claim(a_share(WHOLE.name, share_id)))
+    assert str(raised.value).isprintable()
+    assert len(str(raised.value)) < 300
+
+
+def test_a_share_of_a_partition_is_refused() -> None:
+    with pytest.raises(ClaimError, match="is a partition, which nobody can have a share of"):
+        plan(a_claim(a_share(SPLIT.partition_name(SPLIT.partitions[0]), "share-1")))
+
+
+@pytest.mark.parametrize("admin", [False, True], ids=["shares", "share and admin access"])
+def test_one_share_with_two_limits_is_refused(admin: bool) -> None:
+    first = a_share(WHOLE.name, "share-1", memory="1Gi", admin_access=admin)
+    with pytest.raises(ClaimError, match=f"device {NODE}/{WHOLE.name}: share 'share-1' stands 2 times, want each once"):
+        plan(a_claim(first, a_share(WHOLE.name, "share-1", request="other")))
+
+
+@pytest.mark.parametrize("hostile", ["a\nb", "a\x1b[2J", "\u202e", "x" * 10000], ids=["line", "escape", "bidi", "long"])
+@pytest.mark.parametrize("field", ["device", "pool"])
+def test_names_that_the_api_server_never_lets_through_are_quoted(field: str, hostile: str) -> None:
+    fields = {"device": WHOLE.name, "pool": NODE, field: hostile}
+    with pytest.raises(ClaimError, match=r"device '.*: not on this node") as raised:
+        plan(a_claim(a_result(**fields)))
+    assert str(raised.value).isprintable()
+    assert len(str(raised.value)) < 300
+
+
 def test_a_claim_of_another_uid_is_refused() -> None:
     claim = a_claim(a_result(WHOLE.name), ref=a_ref("uid-2"))
     with pytest.raises(ClaimError, match="claim default/claim-1: replaced by another one of UID 'uid-2', want 'uid-1'"):
