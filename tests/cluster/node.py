@@ -111,7 +111,7 @@ class Node:
 
     def wait_for_containerd(self, timeout: float = 30) -> None:
         what = f"containerd of {self.name}"
-        wait_until(what, lambda: self.ctr("version"), timeout, check=self._host.processes.check)
+        wait_until(what, lambda: self.ctr("version"), timeout, check=self.containerd.check)
 
     def start_kubelet(self, feature_gates: Mapping[str, bool]) -> None:
         config = self.folder / "kubelet.json"

@@ -196,17 +196,23 @@ class Workload:
         [status] = self.cluster.get("pod", pod, self.namespace)["status"]["containerStatuses"]
         return str(status["containerID"])
 
-    def kill_container(self, pod: str) -> None:
-        """Kill a Pod's container as a crash would, and wait until the kubelet has started another."""
-        before = self.container_id(pod)
-        node = self.cluster.get("pod", pod, self.namespace)["spec"]["nodeName"]
-        self.cluster.nodes[node].kill_container(before)
+    def restart_containers(self, *pods: str) -> None:
+        """Kill the Pods' containers as a crash would, and wait until the kubelet has started others."""
+        before = {pod: self.container_id(pod) for pod in pods}
+        for pod, container in before.items():
+            node = self.cluster.get("pod", pod, self.namespace)["spec"]["nodeName"]
+            self.cluster.nodes[node].kill_container(container)
+        self.wait_for_restart(before)
 
-        def probe() -> bool:
+    def wait_for_restart(self, before: Mapping[str, str]) -> None:
+        """Wait until each of the Pods runs another container than the one with that ID."""
+
+        def runs_another(pod: str) -> bool:
             [status] = self.cluster.get("pod", pod, self.namespace)["status"]["containerStatuses"]
-            return status["containerID"] != before and "running" in status["state"]
+            return status.get("containerID", before[pod]) != before[pod] and "running" in status["state"]
 
-        self.cluster.wait_for(f"the container of {pod} to run again", probe)
+        for pod in before:
+            self.cluster.wait_for(f"the container of {pod} to run again", lambda pod=pod: runs_another(pod))  # type: ignore[misc]
 
     def see(self, pod: str, container: str = "main") -> "View":
         return see(self.cluster, pod, self.namespace, container)
