@@ -19,6 +19,7 @@ Texts are one lower-case line without a full stop: `subject: problem, want expec
 User text is quoted with `repr`, objects are `namespace/name`, devices `pool/device`.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -100,3 +101,9 @@ class ApiGoneError(ApiError):
 
 class ApiInvalidError(ApiError):
     """400 or 422: the object is refused as it is."""
+
+
+def explain_os_error(error: OSError) -> str:
+    """Say in lower case why the system refused, in the system's words rather than in those of a library above it."""
+    number = error.errno or 0
+    return (os.strerror(number) if number > 0 else error.strerror or str(error)).lower()

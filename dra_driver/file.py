@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from cdi import OsFileSystem, replace_file, sync_directory
-from dra_driver.errors import StateError
+from dra_driver.errors import StateError, explain_os_error
 
 _FILES: Final = OsFileSystem()
 
@@ -65,4 +65,4 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StateError(f"{error.filename or path}: {error.strerror}") from error
+        raise StateError(f"{error.filename or path}: {explain_os_error(error)}") from error

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import grpc.aio
 
-from dra_driver.errors import SettingError, StateError
+from dra_driver.errors import SettingError, StateError, explain_os_error
 from dra_driver.file import ensure_directory
 
 LOCK_FILE = "plugin.lock"
@@ -21,11 +21,14 @@ def hold_plugin_directory(directory: Path) -> Iterator[None]:
 
     Raises SettingError, naming the process that has it, if another one runs.
     """
+    lock, wanted = directory / LOCK_FILE, "want a writable directory below --kubelet-dir"
     try:
         ensure_directory(directory, mode=0o750)
-        descriptor = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except (StateError, OSError) as error:
-        raise SettingError(f"{directory}: {error}, want a writable directory below --kubelet-dir") from error
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except StateError as error:
+        raise SettingError(f"{error}, {wanted}") from error
+    except OSError as error:
+        raise SettingError(f"{lock}: {explain_os_error(error)}, {wanted}") from error
     with os.fdopen(descriptor, "r+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -51,5 +54,6 @@ async def serve_socket(path: Path, handlers: Iterable[grpc.GenericRpcHandler]) -
         server.add_insecure_port(f"unix://{path}")
         await server.start()
     except (OSError, RuntimeError) as error:
-        raise SettingError(f"{path}: {error}, want a writable directory for the socket") from error
+        reason = explain_os_error(error) if isinstance(error, OSError) else str(error)
+        raise SettingError(f"{path}: {reason}, want a writable directory for the socket") from error
     return server

@@ -8,7 +8,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from dra_driver.errors import StateError
+from dra_driver.errors import StateError, explain_os_error
 from dra_driver.file import ensure_directory, remove_file, write_file
 from kubeletplugin.prepare.record import ClaimRecord, decode_record, encode_record
 
@@ -41,7 +41,7 @@ class Checkpoint:
             try:
                 record = _read_record(path)
             except OSError as error:
-                raise StateError(f"{path}: {error.strerror}, want a readable claim record") from error
+                raise StateError(f"{path}: {explain_os_error(error)}, want a readable claim record") from error
             except StateError as error:
                 corrupt.append(CorruptRecord(path.stem, _set_aside(path), f"{path}: {error}"))
             else:
@@ -87,5 +87,5 @@ def _set_aside(path: Path) -> Path:
     try:
         path.rename(target)
     except OSError as error:
-        raise StateError(f"{path}: {error.strerror}, want to move it to {target.name}") from error
+        raise StateError(f"{path}: {explain_os_error(error)}, want to move it to {target.name}") from error
     return target

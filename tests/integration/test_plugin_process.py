@@ -171,7 +171,7 @@ async def test_an_address_that_is_taken_is_named(node: PluginNode) -> None:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         plugin = await node.start(http_address=address)
         assert await plugin.wait() == 2
-    assert f"--http-address: '{address}':" in plugin.text
+    assert f"--http-address: '{address}': address already in use" in plugin.text
 
 
 async def test_settings_come_from_the_environment(node: PluginNode, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from dra_driver.devices.simulated.node import CharacterDevice, CharacterDevices
 from dra_driver.devices.simulated.override import Overrides, parse_overrides
 from dra_driver.devices.simulated.profile import Profile
 from dra_driver.devices.simulated.store import PartitionStore
-from dra_driver.errors import DeviceError, InvalidError, StateError
+from dra_driver.errors import DeviceError, InvalidError, StateError, explain_os_error
 from dra_driver.file import ensure_directory, write_file
 
 
@@ -166,7 +166,7 @@ def _reason(error: OSError | UnicodeDecodeError) -> str:
     if isinstance(error, UnicodeDecodeError):
         return "not UTF-8 text"
     where = f" ({error.filename})" if error.filename else ""
-    return f"{(error.strerror or 'input or output error').lower()}{where}"
+    return f"{explain_os_error(error)}{where}"
 
 
 def _find_placement(seat: Seat, name: DeviceName) -> tuple[int, Partition]:

@@ -20,7 +20,7 @@ from dra_driver.devices.simulated.document import (
     parse_document,
     suggest,
 )
-from dra_driver.errors import SettingError
+from dra_driver.errors import SettingError, explain_os_error
 
 MAX_DEVICES = 120
 MAX_PARTITIONS_OF_A_DEVICE = 63
@@ -164,7 +164,7 @@ def _read_text(path: FilePath) -> str:
     try:
         return path.read_text("utf-8")
     except OSError as error:
-        raise SettingError(f"profile {path}: {(error.strerror or 'cannot be read').lower()}") from error
+        raise SettingError(f"profile {path}: {explain_os_error(error)}") from error
     except UnicodeDecodeError as error:
         raise SettingError(f"profile {path}: not UTF-8 text") from error
 
