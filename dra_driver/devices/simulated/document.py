@@ -1,6 +1,5 @@
 """YAML that people write, decoded strictly: every mistake at once, with its line and what was probably meant."""
 
-import difflib
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,11 +11,16 @@ import msgspec
 import yaml
 
 from dra_driver.errors import FieldError, InvalidError
+from dra_driver.suggestion import explain_meant
 
 T = TypeVar("T")
 
 Path = tuple[str | int, ...]
 """Where something stands in a document: field names and list indices, from the outside in."""
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Base of what people write; unknown fields are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +76,6 @@ def render_path(path: Path) -> str:
     """A path as people write it: `devices[0].model`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".")
-
-
-def suggest(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'model'?`, or nothing if no known word is near."""
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _load(text: str) -> tuple[yaml.Node | None, Any]:
@@ -172,7 +170,7 @@ def _struct_problems(value: Mapping[Any, Any], want: type[msgspec.Struct], path:
         if key in fields:
             yield from _problems(item, fields[key].type, (*path, key))
         else:
-            yield Problem((*path, str(key)), f"unknown field{suggest(str(key), fields)}")
+            yield Problem((*path, str(key)), f"unknown field{explain_meant(str(key), fields)}")
     for name, field in fields.items():
         if field.required and name not in value:
             yield Problem(path, f"field {name!r} is missing")
@@ -190,7 +188,7 @@ def _mistyped(value: Any, want: Any, problem: str) -> str:
     for option in _options(want):
         if isinstance(option, type) and issubclass(option, Enum) and isinstance(value, str):
             known = [str(member.value) for member in option]
-            return f"unknown value {value!r}, want {' or '.join(map(repr, known))}{suggest(value, known)}"
+            return f"unknown value {value!r}, want {' or '.join(map(repr, known))}{explain_meant(value, known)}"
     wanted = problem.removeprefix("Expected ").split(", got")[0].split(" - at")[0]
     for word, plain in _PLAIN.items():
         wanted = wanted.replace(word, plain)

@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from dra_driver.devices.model import DeviceType
-from dra_driver.devices.simulated.document import decode_document, parse_document, suggest
+from dra_driver.devices.simulated.document import decode_document, parse_document
 from dra_driver.errors import InvalidError
 
 
@@ -91,7 +91,3 @@ def test_malformed_yaml_is_refused_with_its_place(text: str, problem: str) -> No
 
 def test_a_document_that_holds_itself_is_refused() -> None:
     assert problems("&a {type: gpu, items: [*a]}") != []
-
-
-def test_far_words_are_not_suggested() -> None:
-    assert suggest("zebra", ["model", "memory"]) == ""
