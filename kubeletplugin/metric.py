@@ -21,7 +21,7 @@ class Operation:
 
     @property
     def duration_s(self) -> float:
-        """Second since it began."""
+        """Seconds since it began."""
         return round(time.monotonic() - self._started, 6)
 
     def failed(self) -> None:

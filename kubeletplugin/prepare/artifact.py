@@ -22,14 +22,14 @@ class Artifacts:
         self._shim_dir = shim_dir
 
     def ensure_directories(self) -> None:
-        """Make the directories, and clears away what a killed writer left. Raises StateError if one cannot be used."""
+        """Make the directories, and clear away what a killed writer left. Raises StateError if one cannot be used."""
         ensure_directory(self._cdi_dir)
         ensure_directory(self._shim_dir)
         with _store_errors():
             self._specs.remove_leftovers(self._names.spec_prefix)
 
     def write(self, record: ClaimRecord, catalog: Catalog) -> None:
-        """Write the shim configs, then the CDI spec that mounts them. Files that are right already are left alone.
+        """Write the shim configs, then the CDI spec that mounts them. A spec that is right already is left alone.
 
         Raises DeviceError if a device is gone, StateError if a file cannot be written.
         """
@@ -82,7 +82,7 @@ def _render_edits(entry: Entry) -> cdi.ContainerEdits:
 
 @contextlib.contextmanager
 def _store_errors() -> Iterator[None]:
-    """A spec that cannot be written is the driver's state, one that is not valid is the backend's doing."""
+    """Tell whose error it is: the driver's if a spec cannot be written, the backend's if it is not valid."""
     try:
         yield
     except cdi.StoreError as error:

@@ -160,7 +160,7 @@ class _Draft:
         return [accepted for item in built for accepted in self._accepted(item)]
 
     def _accepted(self, device: SliceDevice) -> Iterator[SliceDevice]:
-        """Yield the device if it can be published, or else leaves it out."""
+        """Yield the device if it can be published, else leave it out."""
         problem = self._refusals.devices.get(device.name) or self._problem(devices=(device,))
         if device.name in self._names:
             problem = _NAME_TAKEN

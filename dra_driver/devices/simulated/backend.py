@@ -153,7 +153,7 @@ class SimulatedBackend:
 
 @contextmanager
 def _device_errors(subject: str) -> Iterator[None]:
-    """Turns what the system refuses into the one error of a backend."""
+    """Turn what the system refuses into the one error of a backend."""
     try:
         yield
     except StateError as error:

@@ -40,7 +40,7 @@ class Document:
     root: yaml.Node | None
 
     def build_error(self, problems: Iterable[Problem]) -> InvalidError:
-        """Turns problems into one error that tells the lines."""
+        """Turn problems into one error that tells the lines."""
         return InvalidError(self.subject, [self._field_error(problem) for problem in problems])
 
     def _field_error(self, problem: Problem) -> FieldError:
@@ -50,7 +50,7 @@ class Document:
 
 
 def parse_document(text: str, subject: str) -> Document:
-    """Reads YAML. Raises InvalidError with line and column if it is malformed or says a key twice."""
+    """Read YAML. Raises InvalidError with line and column if it is malformed or says a key twice."""
     try:
         root, value = _load(text)
         repeated = list(_repeated_keys(root))
@@ -65,7 +65,7 @@ def parse_document(text: str, subject: str) -> Document:
 
 
 def decode_document(document: Document, want: type[T]) -> T:
-    """Converts a document to a struct. Raises InvalidError with every unknown, missing or mistyped field."""
+    """Convert a document to a struct. Raises InvalidError with every unknown, missing or mistyped field."""
     problems = list(_problems(document.value, want, ()))
     if problems:
         raise document.build_error(problems)

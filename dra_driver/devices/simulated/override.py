@@ -50,7 +50,7 @@ class Overrides(Written, frozen=True, kw_only=True):
 
 
 def parse_overrides(text: str, subject: str, profile: Profile) -> Overrides:
-    """Reads overrides; an empty file changes nothing. Raises InvalidError with everything that is wrong."""
+    """Read overrides; an empty file changes nothing. Raises InvalidError with everything that is wrong."""
     document = parse_document(text, subject)
     if document.value is None:
         return Overrides()

@@ -102,7 +102,7 @@ class Profile(Written, frozen=True, kw_only=True):
 
 
 def parse_profile(text: str, subject: str = "profile") -> Profile:
-    """Reads a profile. Raises InvalidError with everything that is wrong in it."""
+    """Read a profile. Raises InvalidError with everything that is wrong in it."""
     document = parse_document(text, subject)
     profile = decode_document(document, Profile)
     _refuse(document, validate_groups(profile.devices, ("devices",)))
@@ -116,7 +116,7 @@ def profile_names() -> tuple[str, ...]:
 
 
 def read_profile(name: str) -> Profile:
-    """Reads a profile of the package by its name, or any other by its path (it has a `/` or ends in `.yaml`).
+    """Read a profile of the package by its name, or any other by its path (it has a `/` or ends in `.yaml`).
 
     Raises SettingError if there is no such profile, InvalidError if it is wrong.
     """
@@ -146,7 +146,7 @@ def slice_counters(start: int, size: int) -> dict[str, int]:
 
 
 def validate_groups(groups: tuple[DeviceGroup, ...], path: Path) -> Iterator[Problem]:
-    """Yields what no node could have: no devices, two in one slot, placements beyond the last slice."""
+    """Yield what no node could have: no devices, two in one slot, placements beyond the last slice."""
     total = sum(group.count for group in groups)
     if total > MAX_DEVICES:
         yield Problem(path, f"{total} devices, want at most {MAX_DEVICES}")
