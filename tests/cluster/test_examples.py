@@ -25,7 +25,7 @@ EXPECTED: Mapping[str, Mapping[str, int]] = {
         r"^device .* cores=30 policy=burst$": 1,
         r"^device .* cores=30 policy=force$": 1,
     },
-    "linked-cards": {
+    "linked-devices": {
         r"\A(node-\w)/(gpu-\w{12})\n\1/(?!\2)gpu-\w{12}\n": 1,
         r"^/dev/nvidia\d$": 2,
     },
@@ -44,7 +44,7 @@ EXPECTED: Mapping[str, Mapping[str, int]] = {
         r"^device .* memory=8589934592 cores=30 ": 1,
         r"^/dev/nvidia\d$": 1,
     },
-    "whole-card": {
+    "whole-device": {
         r"\Agpu-\w{12}\n": 1,
         r"^/dev/nvidia\d$": 1,
         r"^/dev/(nvidiactl|nvidia-uvm)$": 2,
