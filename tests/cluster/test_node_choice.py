@@ -11,7 +11,7 @@ from tests.cluster.scenario import Workload, a_claim, a_pod, a_request, device_o
 MODEL = 'device.attributes["accel.dra-driver.io"].model == "{}"'
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def plugins(cluster: Cluster) -> Iterator[dict[str, PluginProcess]]:
     with run_plugins(cluster, {"node-a": "l40sx4", "node-b": "ascend910b3x8"}) as plugins:
         yield plugins

@@ -20,7 +20,7 @@ from tests.cluster.scenario import (
 )
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def plugin(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PluginProcess]:
     """The only card of the cluster is an H100 with 81559Mi."""
     profile = write_profile(tmp_path_factory.mktemp("share"), "h100x8", cards=1)

@@ -29,7 +29,7 @@ BURST = {
 MODEL = 'device.attributes["accel.dra-driver.io"].?model.orValue("") == "{}"'
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def plugin(cluster: Cluster) -> Iterator[PluginProcess]:
     """There are H100, L40S and Ascend 910B3 on node-b."""
     with run_plugins(cluster, {"node-b": "mixed"}) as plugins:
