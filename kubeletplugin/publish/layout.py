@@ -12,17 +12,18 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from dra_driver.api.meta_v1 import ObjectMeta, OwnerReference
+from dra_driver.api.resource_slice_validation import (
+    COUNTER_SETS_MAX,
+    DEVICES_WITH_FEATURES_MAX,
+    validate_resource_slice,
+)
 from dra_driver.api.resource_v1 import CounterSet, ResourcePool, ResourceSlice, ResourceSliceSpec
 from dra_driver.api.resource_v1 import Device as SliceDevice
-from dra_driver.api.validation import validate_resource_slice
 from dra_driver.devices.attribute import explain_not_shareable
 from dra_driver.devices.model import Device, Inventory, LeftOut, Partition
 from kubeletplugin.publish.feature import ALL_FEATURES, Features
 from kubeletplugin.publish.offer import SharePolicy, build_counter_set, build_partition, build_whole
 from kubeletplugin.publish.slice_name import build_slice_name
-
-DEVICES_PER_SLICE = 64
-COUNTER_SETS_PER_SLICE = 8
 
 _CONTENT = ("spec.devices", "spec.sharedCounters")
 _NAME_TAKEN = "another device has the same name, want unique identities"
@@ -194,8 +195,8 @@ def _consumption_problem(device: Device, partition: Partition) -> str:
 
 def _pack(owner: PoolOwner, devices: list[SliceDevice], counter_sets: list[CounterSet]) -> tuple[ResourceSlice, ...]:
     """Deal devices and counter sets out to slices. A pool without devices is one empty slice: complete, and empty."""
-    sets = _batches(counter_sets, COUNTER_SETS_PER_SLICE)
-    groups = _batches(devices, DEVICES_PER_SLICE) or [()]
+    sets = _batches(counter_sets, COUNTER_SETS_MAX)
+    groups = _batches(devices, DEVICES_WITH_FEATURES_MAX) or [()]
     count = len(sets) + len(groups)
     return (
         *(_slice(owner, index, count, shared_counters=group) for index, group in enumerate(sets)),

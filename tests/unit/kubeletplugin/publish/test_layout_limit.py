@@ -3,7 +3,7 @@
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dra_driver.api.validation import validate_pool, validate_resource_slice
+from dra_driver.api.resource_slice_validation import validate_pool, validate_resource_slice
 from dra_driver.devices.model import Device, Health, Inventory, Partition, ShareEnforcement
 from kubeletplugin.publish.feature import Features
 from kubeletplugin.publish.layout import PoolOwner, Refusals, build_pool
