@@ -36,18 +36,22 @@ from kubeletplugin.publish.publisher import Publisher
 from kubeletplugin.registration import Registration
 from kubeletplugin.service import PluginService
 from kubeletplugin.setting import BackendName, Settings
-from kubeletplugin.socket import hold_plugin_directory, serve_socket
+from kubeletplugin.socket import hold_plugin_directory, require_registry, serve_socket
 
 log = structlog.get_logger(__name__)
 
 GRACE_S = 20.0
 """How long calls of the kubelet that are under way may take when the process is asked to end."""
 
+EVENTS_GRACE_S = 2.0
+"""How long Events that are recorded already may take to be written at the end."""
+
 THREADS = 16
 
 
 async def run_plugin(settings: Settings) -> None:
     """Run a plugin until SIGTERM or SIGINT. Raises DraError if it cannot start."""
+    require_registry(settings.registry_dir)
     with hold_plugin_directory(settings.plugin_dir), _stop_signals() as stop:
         credential = await Credential.load(settings.kubeconfig)
         async with ApiClient(credential, user_agent="dra-kubeletplugin") as client:
@@ -66,7 +70,7 @@ class Plugin:
         self._metrics = Metrics(self._registry)
         self._recorder = EventRecorder(client, component=settings.driver_name, host=settings.node_name)
         self._events = Events(self._recorder, settings.node_name, asyncio.get_running_loop())
-        self._discovery = Discovery(build_backends(settings))
+        self._discovery = Discovery(read_backends(settings))
         self._inventory = Inventory()
         self._checkpoint = Checkpoint(settings.claims_dir)
         names = Names(settings.driver_name)
@@ -98,7 +102,7 @@ class Plugin:
         self._metrics.prepared_claims.set_function(lambda: len(self._checkpoint.list()))
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Start, serve until `stop`, and end: the kubelet's way in first, slices and prepared claims stay."""
+        """Start, serve until `stop`, and end: the kubelet's way in first, Events last. Slices and claims stay."""
         await asyncio.to_thread(self._read_state)
         async with contextlib.AsyncExitStack() as servers:
             await self._serve(servers)
@@ -108,6 +112,8 @@ class Plugin:
                 await stop.wait()
                 log.info("plugin ending")
                 await servers.aclose()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._recorder.idle(), EVENTS_GRACE_S)
                 for task in running:
                     task.cancel()
 
@@ -185,12 +191,12 @@ class Plugin:
         return None if self._publisher.ready.is_set() else "the ResourceSlices are not published"
 
 
-def build_backends(settings: Settings) -> tuple[Backend, ...]:
-    """Build the backends that are switched on. Raises SettingError or InvalidError if one cannot be."""
-    return tuple(_build_backend(name, settings) for name in settings.backends)
+def read_backends(settings: Settings) -> tuple[Backend, ...]:
+    """Make the backends that are switched on. Raises SettingError or InvalidError if what one reads is unusable."""
+    return tuple(_read_backend(name, settings) for name in settings.backends)
 
 
-def _build_backend(name: BackendName, settings: Settings) -> Backend:
+def _read_backend(name: BackendName, settings: Settings) -> Backend:
     match name:
         case BackendName.SIMULATED:
             if settings.simulated is None:

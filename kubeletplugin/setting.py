@@ -77,7 +77,7 @@ class Settings:
 
 
 def validate_settings(settings: Settings) -> None:
-    """Raise SettingError that names every setting that cannot be used."""
+    """Raise SettingError that names every setting that cannot be used. Nothing on the host is looked at."""
     if problems := list(_problems(settings)):
         raise SettingError("; ".join(problems))
 
@@ -97,7 +97,7 @@ def _problems(settings: Settings) -> Iterator[str]:
     ):
         yield from (f"{flag}: {value!r}: {problem}" for problem in validate(value))
     if not settings.backends:
-        yield f"--backend: none given, want {' or '.join(repr(name.value) for name in BackendName)}"
+        yield f"--backend: none given, want {' or '.join(repr(each.value) for each in BackendName)}"
     if BackendName.SIMULATED in settings.backends and settings.simulated is None:
         yield "--simulated-profile: not given, want a profile for the backend 'simulated'"
     if settings.slots < 1:
@@ -107,8 +107,6 @@ def _problems(settings: Settings) -> Iterator[str]:
     for socket in (settings.service_socket, settings.registration_socket):
         if (length := len(str(socket).encode())) > SOCKET_PATH_LIMIT:
             yield f"{socket}: {length} bytes, want a socket path of at most {SOCKET_PATH_LIMIT}; shorten --kubelet-dir"
-    if not settings.registry_dir.is_dir():
-        yield f"{settings.registry_dir}: no such directory, want --kubelet-dir to be the kubelet's --root-dir"
     try:
         parse_http_address(settings.http_address)
     except SettingError as error:

@@ -15,6 +15,15 @@ from dra_driver.file import ensure_directory
 LOCK_FILE = "plugin.lock"
 
 
+def require_registry(directory: Path) -> None:
+    """Raise SettingError unless the kubelet's plugin registry is there.
+
+    It is never made here: where it is missing no kubelet would look.
+    """
+    if not directory.is_dir():
+        raise SettingError(f"{directory}: no such directory, want --kubelet-dir to be the kubelet's --root-dir")
+
+
 @contextlib.contextmanager
 def hold_plugin_directory(directory: Path) -> Iterator[None]:
     """Make this process the only plugin of the directory, until it ends, however it ends.

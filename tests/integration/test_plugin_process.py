@@ -74,6 +74,8 @@ async def test_restarting_writes_nothing(node: PluginNode) -> None:
     plugin = await node.start_ready()
     await plugin.published()
     assert node.server.all("resourceslices") == before
+    written = [each for each in node.server.requests if each.method != "GET" and "dryRun" not in each.query]
+    assert written == []
 
 
 async def test_devices_that_fall_ill_leave_and_come_are_published(node: PluginNode) -> None:
