@@ -15,7 +15,7 @@ from kubeletplugin.publish.metric import PublishMetrics
 from kubeletplugin.publish.negotiation import Terms
 from kubeletplugin.publish.store import EventSink
 
-_log = structlog.get_logger(__name__)
+log = structlog.get_logger(__name__)
 
 
 class Reporter:
@@ -32,7 +32,7 @@ class Reporter:
 
     def report_written(self, pool: Pool, plan: SyncPlan) -> None:
         """Tell that a plan was carried out."""
-        _log.info(
+        log.info(
             "pool published",
             driver=pool.owner.driver,
             pool=pool.name,
@@ -58,7 +58,7 @@ class Reporter:
 
     def report_undeleted(self, item: ResourceSlice, error: Exception) -> None:
         """Tell that an obsolete slice stays, since this identity may not delete it."""
-        _log.error("obsolete slice not deleted", slice=item.metadata.name, error=str(error))
+        log.error("obsolete slice not deleted", slice=item.metadata.name, error=str(error))
 
     def report_first(self, duration_s: float) -> None:
         """Tell how long the first publication took."""
@@ -72,11 +72,11 @@ class Reporter:
 
     def report_retry(self, error: Exception, delay_s: float) -> None:
         """Tell that the API server is to be tried again."""
-        _log.warning("pool not published", error=str(error), retry_s=round(delay_s, 3))
+        log.warning("pool not published", error=str(error), retry_in_s=round(delay_s, 3))
 
     def report_failure(self, owner: PoolOwner, error: Exception, delay_s: float) -> None:
         """Tell that the API server does not accept what is published, which a person must mend."""
-        _log.error("pool refused", error=str(error), retry_s=round(delay_s, 3))
+        log.error("pool refused", error=str(error), retry_in_s=round(delay_s, 3))
         if str(error) != self._failure:
             self._failure = str(error)
             self._warn(owner, "PublishFailed", f"devices of this node are not up to date: {error}")
@@ -84,13 +84,13 @@ class Reporter:
     def _report_left_out(self, owner: PoolOwner, left_out: Iterable[LeftOut]) -> None:
         told, self._left_out = self._left_out, frozenset(left_out)
         for item in _sorted(self._left_out - told):
-            _log.warning("device left out", device=item.subject, problem=item.problem)
+            log.warning("device left out", device=item.subject, error=item.problem)
             self._warn(owner, "DeviceLeftOut", f"device {item.subject} is not published: {item.problem}")
 
     def _report_not_shareable(self, owner: PoolOwner, not_shareable: Iterable[LeftOut]) -> None:
         told, self._not_shareable = self._not_shareable, frozenset(not_shareable)
         for item in _sorted(self._not_shareable - told):
-            _log.warning("device not shareable", device=item.subject, problem=item.problem)
+            log.warning("device not shareable", device=item.subject, error=item.problem)
             self._warn(
                 owner, "DeviceNotShareable", f"device {item.subject} is given to one claim at a time: {item.problem}"
             )
@@ -101,11 +101,11 @@ class Reporter:
             return
         self._dropped = terms.dropped
         if not terms.dropped:
-            _log.info("fields kept again")
+            log.info("fields kept again")
             return
         fields = sorted(terms.dropped, key=lambda field: field.path)
         gates = sorted({field.gate for field in fields if field.gate})
-        _log.error("fields dropped", fields=[field.path for field in fields], gates=gates)
+        log.error("fields dropped", fields=[field.path for field in fields], gates=gates)
         self._warn(owner, "FieldsDropped", render_dropped(fields, terms.features))
 
     def _warn(self, owner: PoolOwner, reason: str, message: str) -> None:
