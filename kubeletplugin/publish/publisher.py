@@ -95,8 +95,14 @@ class Publisher:
     async def run(self) -> None:
         """Publish, and keep what is published, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._store.follow(self._wake.set))
+            tasks.create_task(self._store.follow(self._wake.set, self._ask_anew))
             await self._keep()
+
+    def _ask_anew(self) -> None:
+        """Probe an API server that was away, if it lacked something: it may be back with other gates."""
+        if self._terms is not None and self._terms != Terms():
+            self._next_probe_s = 0.0
+            self._wake.set()
 
     async def _keep(self) -> None:
         started_s = _now_s()

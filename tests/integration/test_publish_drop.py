@@ -137,6 +137,21 @@ async def test_an_api_server_that_comes_back_is_asked_anew(server: TestApiServer
         await until(lambda: [device.get("allowMultipleAllocations") for device in devices(server)] == [True, True])
 
 
+async def test_an_api_server_that_was_restarted_is_asked_anew_though_nothing_else_changes(
+    server: TestApiServer, tmp_path: Path
+) -> None:
+    server.drop_fields("resourceslices", *SHARING)
+    async with a_publisher(server, tmp_path) as running:
+        running.show(a_device())
+        await running.ready()
+        await until(lambda: server.watches == 1)
+        await server.stop()
+        server.store.dropped.clear()
+        await server.start()
+        await until(lambda: devices(server)[0].get("allowMultipleAllocations") is True)
+        assert running.metric("dropped_fields") == 0
+
+
 async def test_a_field_that_a_dry_run_keeps_and_a_write_drops_is_noticed(server: TestApiServer, tmp_path: Path) -> None:
     def drop_for_good(_: Kind, __: str, item: Object) -> None:
         if item["kind"] == "ResourceSlice" and not item["metadata"]["name"].startswith("probe"):
