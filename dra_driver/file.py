@@ -22,7 +22,7 @@ def write_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     which the next write replaces. When this raises StateError, the old content stands, or, if only the last sync of the
     directory went wrong, the new one. One writer a file: calls for the same path must not overlap.
     """
-    partial = path.with_name(f".{path.name}.partial")
+    partial = _partial(path)
     with _named(path):
         partial.unlink(missing_ok=True)
         replace_file(_FILES, path, data, temporary=partial, mode=mode)
@@ -30,13 +30,12 @@ def write_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
 
 
 def remove_file(path: Path) -> None:
-    """Remove a file, and sync its directory. A file that is gone already is success."""
+    """Remove a file, and what a killed writer left of it, and sync its directory. Gone already is success."""
     with _named(path):
-        try:
-            path.unlink()
-        except FileNotFoundError:
-            return
-        sync_directory(_FILES, path.parent)
+        for each in (path, _partial(path)):
+            each.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            sync_directory(_FILES, path.parent)
 
 
 def ensure_directory(path: Path, *, mode: int = 0o755) -> None:
@@ -58,6 +57,10 @@ def remove_directory(path: Path) -> None:
             file.unlink(missing_ok=True)
         path.rmdir()
         sync_directory(_FILES, path.parent)
+
+
+def _partial(path: Path) -> Path:
+    return path.with_name(f".{path.name}.partial")
 
 
 @contextlib.contextmanager

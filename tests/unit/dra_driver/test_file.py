@@ -37,6 +37,15 @@ def test_what_a_killed_writer_left_is_in_nobodys_way(tmp_path: Path) -> None:
     assert names(tmp_path) == ["file"]
 
 
+def test_what_a_killed_writer_left_goes_with_the_file(tmp_path: Path) -> None:
+    for files in (["file", ".file.partial"], [".file.partial"]):
+        for name in files:
+            (tmp_path / name).touch()
+        remove_file(tmp_path / "file")
+        assert names(tmp_path) == []
+    remove_file(tmp_path / "gone" / "file")
+
+
 def test_an_error_names_the_path_and_leaves_nothing_half_written(tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
     with pytest.raises(StateError, match="taken"):
