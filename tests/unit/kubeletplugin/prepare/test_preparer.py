@@ -1,13 +1,14 @@
+import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 import cdi
 from dra_driver.api.resource_v1 import ResourceClaim
-from dra_driver.devices.model import Device, Partition
+from dra_driver.devices.model import Device, Inventory, Partition
 from dra_driver.errors import ClaimError, DeviceBusyError, DeviceError
 from kubeletplugin.discovery import Discovery
 from kubeletplugin.prepare.artifact import Artifacts
@@ -278,3 +279,109 @@ def test_an_error_while_undoing_does_not_hide_the_first(node: Node) -> None:
         preparer.prepare(a_ref(), a_claim(a_result(PART)))
     with pytest.raises(ClaimError, match="partition in use"):
         preparer.unprepare(a_ref())
+
+
+@pytest.fixture
+def lost(node: Node) -> Preparer:
+    """A process that comes up on a node where the record of a prepared claim was damaged."""
+    prepare(node.start(), a_claim(a_share(WHOLE.name, "share-1"), a_result(PART)))
+    (node.directory / "claims" / "uid-1.json").write_bytes(b"{")
+    return node.start()
+
+
+@pytest.mark.parametrize("device", [WHOLE.name, PART, WIDE, SPLIT.name])
+def test_a_claim_whose_record_was_lost_holds_its_devices_until_it_is_unprepared(
+    node: Node, lost: Preparer, device: str
+) -> None:
+    other = a_ref("uid-2", "claim-2")
+    claim = a_claim(a_result(device), ref=other)
+    with pytest.raises(DeviceBusyError, match=r"held by claim \?/\? \(UID uid-1, "):
+        lost.prepare(other, claim)
+    lost.unprepare(a_ref())
+    assert node.backend.partitions == set()
+    prepare(lost, claim, other)
+
+
+def test_a_claim_whose_record_was_lost_can_be_prepared_again(node: Node, lost: Preparer) -> None:
+    prepare(lost, a_claim(a_share(WHOLE.name, "share-1"), a_result(PART)))
+    lost.unprepare(a_ref())
+    assert [name for name in node.files() if "corrupt" not in name] == []
+    assert node.backend.partitions == set()
+
+
+def test_a_cdi_directory_that_somebody_removed_stops_nothing(node: Node) -> None:
+    preparer = node.start()
+    prepare(preparer, a_claim(a_result(WHOLE.name)))
+    shutil.rmtree(node.cdi_dir)
+    assert preparer.restore() == ()
+    assert node.resolve(f"uid-1-{WHOLE.name}").device_nodes
+    shutil.rmtree(node.cdi_dir)
+    other = a_ref("uid-2", "claim-2")
+    prepare(preparer, a_claim(a_result(PART), ref=other), other)
+    assert node.resolve(f"uid-2-{PART}").device_nodes
+    shutil.rmtree(node.cdi_dir)
+    for ref in (a_ref(), other):
+        preparer.unprepare(ref)
+    assert node.files() == {}
+
+
+class SeeingBackend(FakeBackend):
+    """A backend that reports which partitions exist."""
+
+    def read_inventory(self) -> Inventory:
+        return Inventory(devices=tuple(map(self._seen, self.devices)))
+
+    def _seen(self, device: Device) -> Device:
+        partitions = (
+            replace(each, uuid="MIG-1") if device.partition_name(each) in self.partitions else each
+            for each in device.partitions
+        )
+        return replace(device, partitions=tuple(partitions))
+
+
+def test_a_partition_whose_device_was_away_when_its_claim_went_goes_when_it_is_back(tmp_path: Path) -> None:
+    node = Node(tmp_path, SeeingBackend((WHOLE, SPLIT)))
+    preparer = node.start()
+    prepare(preparer, a_claim(a_result(PART)))
+    other = a_ref("uid-2", "claim-2")
+    second = SPLIT.partition_name(SPLIT.partitions[2])
+    prepare(preparer, a_claim(a_result(second), ref=other), other)
+    node.backend.devices = (WHOLE,)
+    preparer.unprepare(a_ref())
+    node.backend.devices = (WHOLE, SPLIT)
+    assert node.backend.partitions == {PART, second}
+    for _ in range(2):
+        assert preparer.restore() == ()
+    assert node.backend.partitions == {second}
+
+
+def test_a_partition_that_cannot_be_removed_does_not_stop_files_from_being_put_back(tmp_path: Path) -> None:
+    class StuckBackend(SeeingBackend):
+        def undo_partition(self, device: Device, partition: Partition) -> None:
+            raise DeviceError("partition in use")
+
+    node = Node(tmp_path, StuckBackend((WHOLE, SPLIT), partitions={PART}))
+    preparer = node.start()
+    prepare(preparer, a_claim(a_result(WHOLE.name)))
+    for _ in range(3):
+        for path in node.cdi_dir.iterdir():
+            path.unlink()
+        assert preparer.restore() == ()
+        assert node.resolve(f"uid-1-{WHOLE.name}").device_nodes
+
+
+def test_of_claims_that_leave_a_partition_at_once_the_last_takes_it_along(node: Node) -> None:
+    preparer = node.start()
+    refs = [a_ref(f"uid-{number}", f"monitor-{number}") for number in range(8)]
+    with ThreadPoolExecutor(len(refs)) as pool:
+        for _ in range(5):
+            for ref in refs:
+                prepare(preparer, a_claim(a_result(PART, admin_access=True), ref=ref), ref)
+            together = threading.Barrier(len(refs))
+
+            def leave(ref: ClaimRef, together: threading.Barrier = together) -> None:
+                together.wait()
+                preparer.unprepare(ref)
+
+            list(pool.map(leave, refs))
+            assert node.backend.partitions == set()
