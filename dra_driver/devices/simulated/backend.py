@@ -103,24 +103,29 @@ class SimulatedBackend:
         with self._lock:
             try:
                 text = self._read_overrides()
-                if text != self._text:
-                    overrides = parse_overrides(text, "overrides", self._profile)
-                    self._fleet = build_fleet(self._profile, self._node_name, overrides)
-                    self._text = text
-                self._problem = None
-            except InvalidError as error:
-                self._problem = LeftOut(subject="overrides", problem="; ".join(map(str, error.errors)))
             except (OSError, UnicodeDecodeError) as error:
-                self._problem = LeftOut(subject="overrides", problem=f"cannot be read, {_reason(error)}")
+                return self._fleet, LeftOut(subject="overrides", problem=f"cannot be read, {_reason(error)}")
+            if text != self._text:
+                self._text = text
+                self._problem = self._apply_overrides(text)
             return self._fleet, self._problem
 
     def _read_overrides(self) -> str:
-        if self._overrides_path is None:
+        """The text of the overrides. What is no file is not opened: a FIFO would keep everybody waiting."""
+        path = self._overrides_path
+        if path is None or not path.exists():
             return ""
+        if not path.is_file() and not path.is_dir():
+            raise OSError(0, "not a file")
+        return path.read_text("utf-8")
+
+    def _apply_overrides(self, text: str) -> LeftOut | None:
         try:
-            return self._overrides_path.read_text("utf-8")
-        except FileNotFoundError:
-            return ""
+            overrides = parse_overrides(text, "overrides", self._profile)
+        except InvalidError as error:
+            return LeftOut(subject="overrides", problem="; ".join(map(str, error.errors)))
+        self._fleet = build_fleet(self._profile, self._node_name, overrides)
+        return None
 
     def _find_seat(self, device: Device) -> Seat:
         fleet, _ = self._read_fleet()

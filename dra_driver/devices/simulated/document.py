@@ -15,6 +15,9 @@ from dra_driver.suggestion import explain_meant
 
 T = TypeVar("T")
 
+MAX_LENGTH = 64 * 1024
+"""The most characters that a person writes; what is longer would keep the node waiting for the YAML library."""
+
 Path = tuple[str | int, ...]
 """Where something stands in a document: field names and list indices, from the outside in."""
 
@@ -51,11 +54,16 @@ class Document:
 
 def parse_document(text: str, subject: str) -> Document:
     """Read YAML. Raises InvalidError with line and column if it is malformed or says a key twice."""
+    if len(text) > MAX_LENGTH:
+        raise InvalidError(subject, [FieldError("", f"{len(text)} characters, want at most {MAX_LENGTH}")])
     try:
         root, value = _load(text)
-        repeated = list(_repeated_keys(root))
+        repeated = list(_repeated_keys(root, (), set()))
     except yaml.MarkedYAMLError as error:
         raise InvalidError(subject, [FieldError("", _malformed(error))]) from error
+    except (LookupError, AttributeError):  # what the library makes of `!!bool x` and `!!timestamp x`
+        problem = "malformed YAML, a value is not of the type that its tag says"
+        raise InvalidError(subject, [FieldError("", problem)]) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise InvalidError(subject, [FieldError("", f"malformed YAML, {str(error).splitlines()[0]}")]) from error
     document = Document(subject, value, root)
@@ -103,13 +111,14 @@ def _malformed(error: yaml.MarkedYAMLError) -> str:
     return f"{where}malformed YAML, {error.problem or error.context}"
 
 
-def _repeated_keys(node: yaml.Node | None, path: Path = (), above: frozenset[int] = frozenset()) -> Iterator[Problem]:
-    if node is None or id(node) in above:
+def _repeated_keys(node: yaml.Node | None, path: Path, visited: set[yaml.Node]) -> Iterator[Problem]:
+    """Yield keys that stand twice in a mapping. A node that many aliases name is looked at once."""
+    if node is None or node in visited:
         return
-    above = above | {id(node)}
+    visited.add(node)
     if isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
-            yield from _repeated_keys(item, (*path, index), above)
+            yield from _repeated_keys(item, (*path, index), visited)
     elif isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
         for key, value in node.value:
@@ -117,7 +126,7 @@ def _repeated_keys(node: yaml.Node | None, path: Path = (), above: frozenset[int
             if isinstance(key, yaml.ScalarNode) and key.value in seen:
                 yield Problem(inner, "stands here twice")
             seen.add(str(key.value))
-            yield from _repeated_keys(value, inner, above)
+            yield from _repeated_keys(value, inner, visited)
 
 
 def _line_of(node: yaml.Node | None, path: Path) -> int:
@@ -151,8 +160,10 @@ def _problems(value: Any, want: Any, path: Path) -> Iterator[Problem]:
                 yield from _struct_problems(value, option, path)
                 return
             case dict() if origin is dict:
+                wanted_key, wanted = typing.get_args(option)
                 for key, item in value.items():
-                    yield from _problems(item, typing.get_args(option)[1], (*path, str(key)))
+                    yield from _problems(key, wanted_key, (*path, str(key)))
+                    yield from _problems(item, wanted, (*path, str(key)))
                 return
             case list() if origin is tuple:
                 for index, item in enumerate(value):
