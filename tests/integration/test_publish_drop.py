@@ -281,3 +281,21 @@ async def test_a_device_of_unknown_memory_is_told_to_be_for_one_claim(server: Te
                 f"device {whole.name} is given to one claim at a time: its memory is not known",
             )
         ]
+
+
+async def test_an_api_server_that_knows_no_roles_yet_is_asked_again_soon_and_nobody_is_told(
+    server: TestApiServer, tmp_path: Path
+) -> None:
+    server.inject(Fault("status", path="resourceslices", method="POST", status=403, times=3))
+    async with a_publisher(server, tmp_path, replace(QUICK, refused_s=600.0)) as running:
+        running.show(a_device())
+        await running.ready()
+        assert running.events == []
+
+
+async def test_a_person_is_told_of_a_role_that_is_missing_for_good(server: TestApiServer, tmp_path: Path) -> None:
+    server.inject(Fault("status", path="resourceslices", method="POST", status=403, times=100))
+    async with a_publisher(server, tmp_path, replace(QUICK, refused_s=600.0)) as running:
+        running.show(a_device())
+        await until(lambda: running.reasons() == ["PublishFailed"])
+        assert not running.publisher.ready.is_set()
