@@ -35,6 +35,9 @@ async def serve_http(
     except OSError as error:
         await runner.cleanup()
         raise SettingError(f"--http-address: {address!r}: {explain_os_error(error)}") from error
+    except UnicodeError as error:
+        await runner.cleanup()
+        raise SettingError(f"--http-address: {address!r}: no host can have that name") from error
     host, port, *_ = runner.addresses[0]
     log.info("http served", address=f"{host}:{port}")
     return runner

@@ -1,5 +1,6 @@
 """Everything the plugin can be told, checked before anything starts."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -102,7 +103,7 @@ def _problems(settings: Settings) -> Iterator[str]:
         yield "--simulated-profile: not given, want a profile for the backend 'simulated'"
     if settings.slots < 1:
         yield f"--slots: {settings.slots} sharers of one device, want at least 1"
-    if settings.discovery_interval_s <= 0:
+    if not 0 < settings.discovery_interval_s < math.inf:
         yield f"--discovery-interval: {settings.discovery_interval_s} seconds, want more than 0"
     for socket in (settings.service_socket, settings.registration_socket):
         if (length := len(str(socket).encode())) > SOCKET_PATH_LIMIT:

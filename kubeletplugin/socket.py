@@ -38,17 +38,32 @@ def hold_plugin_directory(directory: Path) -> Iterator[None]:
         raise SettingError(f"{error}, {wanted}") from error
     except OSError as error:
         raise SettingError(f"{lock}: {explain_os_error(error)}, {wanted}") from error
-    with os.fdopen(descriptor, "r+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            holder = file.read().strip() or "unknown"
-            raise SettingError(f"{directory}: in use by another plugin, process {holder}") from error
-        file.seek(0)
-        file.truncate()
-        file.write(f"{os.getpid()}\n")
-        file.flush()
+    try:
+        _lock(descriptor, directory)
+        with contextlib.suppress(
+            OSError
+        ):  # a full disk: the lock holds all the same, it only does not tell whose it is
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, directory: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        holder = _read_holder(descriptor)
+        raise SettingError(f"{directory}: in use by another plugin, process {holder}") from error
+
+
+def _read_holder(descriptor: int) -> str:
+    try:
+        text = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
+    except OSError:
+        text = ""
+    return text if text.isdecimal() else "unknown"
 
 
 async def serve_socket(path: Path, handlers: Iterable[grpc.GenericRpcHandler]) -> grpc.aio.Server:

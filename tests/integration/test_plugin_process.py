@@ -57,6 +57,15 @@ async def test_sockets_of_a_killed_plugin_are_replaced(node: PluginNode) -> None
         assert await kubelet.prepare() == {}
 
 
+async def test_a_lock_that_cannot_be_written_stops_nobody_but_a_second_plugin(node: PluginNode) -> None:
+    node.plugin_dir.mkdir(parents=True)
+    (node.plugin_dir / "plugin.lock").symlink_to("/dev/full")
+    await node.start_ready()
+    second = await node.start()
+    assert await second.wait() == 2
+    assert "in use by another plugin, process unknown" in second.text.splitlines()[-1]
+
+
 async def test_a_second_plugin_on_the_same_directory_says_who_has_it(node: PluginNode) -> None:
     await node.start_ready()
     second = await node.start()
@@ -114,6 +123,9 @@ async def test_an_api_server_that_is_away_at_the_start_is_waited_for(node: Plugi
         pytest.param({"driver_name": "x" * 64}, "--driver-name:", id="driver name"),
         pytest.param({"slots": 0}, "--slots: 0 sharers of one device, want at least 1", id="slots"),
         pytest.param({"discovery_interval": 0}, "--discovery-interval: 0.0 seconds, want more than 0", id="interval"),
+        pytest.param({"discovery_interval": "nan"}, "--discovery-interval: nan seconds, want more than 0", id="nan"),
+        pytest.param({"discovery_interval": "inf"}, "--discovery-interval: inf seconds, want more than 0", id="inf"),
+        pytest.param({"http_address": "x" * 70 + ":80"}, ":80': no host can have that name", id="host"),
         pytest.param({"http_address": "8080"}, "'8080' is not an address, want host:port", id="address"),
         pytest.param(
             {"kubeconfig": "/nowhere/kubeconfig"}, "kubeconfig '/nowhere/kubeconfig': no such file", id="kubeconfig"
