@@ -1,11 +1,14 @@
 """What is left of a claim when its Pod goes, in order or by force: nothing, and the device is free again."""
 
+import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from tests.cluster.cluster import Cluster
 from tests.cluster.plugin import DRIVER, PluginProcess
+from tests.cluster.process import Process
 from tests.cluster.scenario import (
     Manifest,
     Workload,
@@ -21,7 +24,7 @@ from tests.cluster.scenario import (
 
 PARTITION = 'device.attributes["accel.dra-driver.io"].partitionProfile == "1g.10gb"'
 
-# As the first process of a container it does not react to SIGTERM, so the container outlives its Pod.
+# As the first process of a container it does not react to SIGTERM: the kubelet waits for two seconds and kills it.
 DEAF = ["sleep", "3600"]
 
 
@@ -70,23 +73,32 @@ def test_a_pod_that_ended_by_itself_frees_its_device(workload: Workload, cluster
     workload.run(a_claim("second"), a_pod("second", "second"))
 
 
+@contextmanager
+def suspended(kubelet: Process) -> Iterator[None]:
+    """Keep the kubelet from noticing anything."""
+    kubelet.signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        kubelet.signal(signal.SIGCONT)
+
+
 def test_a_device_is_not_given_away_while_the_container_of_a_force_deleted_pod_lives(
     workload: Workload, cluster: Cluster
 ) -> None:
-    pod = a_pod("first", "first", command=DEAF)
-    pod["spec"]["terminationGracePeriodSeconds"] = 60
-    workload.run(a_claim("first"), pod)
-    [container] = cluster.get("pod", "first")["status"]["containerStatuses"]
-    uid, device = workload.claim("first")["metadata"]["uid"], results(workload.claim("first"))[0]["device"]
-    cluster.delete("pod", "first", force=True)
-    workload.apply(a_claim("second"), a_pod("second", "second"))
+    workload.run(a_claim("first"), a_pod("first", "first", command=DEAF))
+    claim = workload.claim("first")
+    with suspended(cluster.nodes["node-a"].kubelet):
+        cluster.delete("pod", "first", force=True)
+        workload.apply(a_claim("second"), a_pod("second", "second"))
+        second = cluster.wait_for("the second claim to be allocated", lambda: results(workload.claim("second")))
+        assert second[0]["device"] == results(claim)[0]["device"]
 
     def refusal() -> str | None:
         messages = [event["message"] for event in cluster.events(reason="FailedPrepareDynamicResources")]
-        return next((message for message in messages if f"held by claim default/first (UID {uid}" in message), None)
+        return next((message for message in messages if claim["metadata"]["uid"] in message), None)
 
-    assert f"device node-a/{device}: held by claim default/first" in cluster.wait_for("a refusal", refusal)
-    assert cluster.get("pod", "second")["status"]["phase"] == "Pending"
-    cluster.nodes["node-a"].kill_container(container["containerID"])
+    name, uid = f"node-a/{second[0]['device']}", claim["metadata"]["uid"]
+    assert f"device {name}: held by claim default/first (UID {uid}" in cluster.wait_for("a refusal", refusal)
     workload.wait_for_phase("second", "Running")
-    assert device_of(workload.claim("second")) == ("node-a", device)
+    assert device_of(workload.claim("second")) == ("node-a", second[0]["device"])
