@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/operation"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/api/validate"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -32,8 +31,9 @@ func readQuantity(question textQuestion) any {
 	}
 	answer := quantityAnswer{Value: quantity.Value(), Milli: quantity.MilliValue(), Sign: quantity.Sign()}
 	answer.Int, answer.Exact = quantity.AsInt64()
-	// Last, since it may change how the value is kept.
-	answer.Canonical = quantity.String()
+	// String would repeat some texts as they were given. Last, since it may change how the value is kept.
+	number, suffix := quantity.CanonicalizeBytes(nil)
+	answer.Canonical = string(number) + string(suffix)
 	return answer
 }
 
@@ -86,7 +86,6 @@ type nameAnswer struct {
 	DNSSubdomain         bool `json:"dnsSubdomain"`
 	LabelKey             bool `json:"labelKey"`
 	LabelValue           bool `json:"labelValue"`
-	CIdentifier          bool `json:"cIdentifier"`
 	PoolName             bool `json:"poolName"`
 	FullyQualifiedName   bool `json:"fullyQualifiedName"`
 	ExtendedResourceName bool `json:"extendedResourceName"`
@@ -103,7 +102,6 @@ func checkName(question textQuestion) nameAnswer {
 		DNSSubdomain:         passes(validate.LongName[string]),
 		LabelKey:             passes(validate.LabelKey[string]),
 		LabelValue:           passes(validate.LabelValue[string]),
-		CIdentifier:          len(content.IsCIdentifier(question.Text)) == 0,
 		PoolName:             passes(validate.ResourcePoolName[string]),
 		FullyQualifiedName:   passes(validate.ResourceFullyQualifiedName[string]),
 		ExtendedResourceName: passes(validate.ExtendedResourceName[string]),

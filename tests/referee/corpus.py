@@ -1,0 +1,105 @@
+"""Recorded questions with upstream's answers, so that tests have its verdicts without Go.
+
+One JSON line a question in `corpus/<op>.jsonl`. Texts of errors and timings are left out.
+`python -m tests.referee.corpus [op …]` records anew.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from tests.referee import generate_text, upstream
+from tests.referee.process import Answer, Question, Referee
+
+FOLDER = Path(__file__).parent / "corpus"
+SEED = 37
+# An answer that upstream does not give every time is no verdict.
+_TIMES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A question with upstream's answer."""
+
+    question: Question
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """What is recorded of one operation: `size` questions that `draw` gives, a share of them refused by upstream."""
+
+    op: str
+    size: int
+    draw: Callable[[Random], Question]
+
+
+CORPORA = (
+    Corpus("quantity", 1500, generate_text.quantity_question),
+    Corpus("semver", 700, generate_text.semver_question),
+    Corpus("name", 1000, generate_text.name_question),
+)
+
+
+def read_corpus(op: str) -> list[Case]:
+    """Read the recorded cases of an operation."""
+    lines = (FOLDER / f"{op}.jsonl").read_text(encoding="utf-8").splitlines()
+    return [Case(**json.loads(line)) for line in lines]
+
+
+def record_cases(referee: Referee, corpus: Corpus) -> Iterator[Case]:
+    """Ask upstream until there are enough cases, each question once."""
+    random, seen, count = Random(SEED), set[str](), 0
+    while count < corpus.size:
+        question = corpus.draw(random)
+        key = json.dumps(question, sort_keys=True)
+        if key in seen:
+            continue
+        seen.add(key)
+        if (answer := settled_answer(referee, question)) is not None:
+            count += 1
+            yield Case(question, answer)
+
+
+def settled_answer(referee: Referee, question: Question) -> Answer | None:
+    """Ask several times; None if the answers differ or are no verdict."""
+    first = referee.ask(question)
+    if "panic" in first or "badQuestion" in first:
+        return None
+    verdict = _without_texts(first)
+    for _ in range(_TIMES - 1):
+        if _without_texts(referee.ask(question)) != verdict:
+            return None
+    return verdict
+
+
+def _without_texts(answer: Answer) -> Answer:
+    kept = {key: value for key, value in answer.items() if key not in ("us", "firstUs", "bestUs")}
+    for key in ("error", "compileError"):
+        if key in kept:
+            kept[key] = "error"
+    if "verdicts" in kept:
+        kept["verdicts"] = ["error" if isinstance(verdict, str) else verdict for verdict in kept["verdicts"]]
+    return kept
+
+
+def main() -> None:
+    """Record the corpora that are named, by default all."""
+    known = {corpus.op: corpus for corpus in CORPORA}
+    parser = argparse.ArgumentParser(prog="python -m tests.referee.corpus", description=__doc__)
+    parser.add_argument("ops", nargs="*", choices=[*known, []], help="default: all")
+    FOLDER.mkdir(exist_ok=True)
+    for op in parser.parse_args().ops or known:
+        with upstream.start() as referee, (FOLDER / f"{op}.jsonl").open("w", encoding="utf-8") as file:
+            for case in record_cases(referee, known[op]):
+                line = {"question": case.question, "answer": case.answer}
+                file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
+        sys.stderr.write(f"recorded {known[op].size} answers to {op}\n")
+
+
+if __name__ == "__main__":
+    main()
