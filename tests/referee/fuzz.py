@@ -1,0 +1,142 @@
+"""Put random questions to upstream and to us, and print each kind of disagreement as a minimal question.
+
+`python -m tests.referee.fuzz --problems 20000 --seed 1 [--op cel …] [--report FOLDER]`
+"""
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from random import Random
+
+from tests.referee import generate_cel, generate_text, ours, shrink, upstream
+from tests.referee.agreement import find_differences
+from tests.referee.process import Answer, Question, Referee
+
+Drawn = tuple[Question, Callable[[Question, shrink.Disagrees], Question]]
+# How many questions of one kind are shrunk; the smallest is told.
+_SHRUNK = 3
+_AGAIN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A question that we answer otherwise than upstream."""
+
+    op: str
+    kind: str
+    question: Question
+    theirs: Answer
+    ours: Answer
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came out: how many questions of each operation, how many without verdict, which disagreements."""
+
+    asked: Counter[str] = field(default_factory=Counter)
+    unsettled: Counter[str] = field(default_factory=Counter)
+    disagreements: Counter[tuple[str, str]] = field(default_factory=Counter)
+    smallest: dict[tuple[str, str], Disagreement] = field(default_factory=dict)
+
+
+class Comparison:
+    """Two referees who answer the same questions."""
+
+    def __init__(self, theirs: Referee, ours: Referee) -> None:
+        self._theirs = theirs
+        self._ours = ours
+
+    def compare(self, question: Question) -> tuple[tuple[str, ...], Answer, Answer]:
+        """Ask both at once; give the kinds of difference and the answers."""
+        self._theirs.begin(question)
+        self._ours.begin(question)
+        theirs, ours = self._theirs.finish(), self._ours.finish()
+        return find_differences(question, theirs, ours), theirs, ours
+
+    def is_settled(self, question: Question, theirs: Answer) -> bool:
+        """Tell whether upstream gives the same answer each time it is asked; otherwise it has no verdict."""
+        return not any(find_differences(question, theirs, self._theirs.ask(question)) for _ in range(_AGAIN))
+
+    def disagrees(self, kind: str) -> shrink.Disagrees:
+        """Tell of smaller questions whether they disagree in the same way."""
+
+        def is_so(question: Question) -> bool:
+            kinds, theirs, _ = self.compare(question)
+            return kind in kinds and self.is_settled(question, theirs)
+
+        return is_so
+
+
+def draw(op: str, random: Random) -> Drawn:
+    """Draw a question, with what shrinks it."""
+    if op == "cel":
+        tree = generate_cel.expression(random)
+        question = generate_cel.question_of(random, tree)
+        return question, lambda question, disagrees: shrink.shrink_expression(question, tree, disagrees)
+    drawers = {
+        "quantity": generate_text.quantity_question,
+        "semver": generate_text.semver_question,
+        "name": generate_text.name_question,
+    }
+    return drawers[op](random), shrink.shrink_question
+
+
+def fuzz(comparison: Comparison, op: str, count: int, seed: int) -> Tally:
+    """Compare the answers to `count` questions."""
+    random, tally = Random(f"{op} {seed}"), Tally()
+    for _ in range(count):
+        question, shrinker = draw(op, random)
+        kinds, theirs, _ = comparison.compare(question)
+        tally.asked[op] += 1
+        if "panic" in theirs or (kinds and not comparison.is_settled(question, theirs)):
+            tally.unsettled[op] += 1
+            kinds = tuple(kind for kind in kinds if kind.startswith("ours:"))
+        for kind in kinds:
+            key = (op, kind)
+            tally.disagreements[key] += 1
+            if tally.disagreements[key] <= _SHRUNK:
+                small = shrinker(question, comparison.disagrees(kind))
+                _keep_smallest(tally, Disagreement(op, kind, small, *comparison.compare(small)[1:]))
+    return tally
+
+
+def _keep_smallest(tally: Tally, found: Disagreement) -> None:
+    key = (found.op, found.kind)
+    known = tally.smallest.get(key)
+    if known is None or len(json.dumps(found.question)) < len(json.dumps(known.question)):
+        tally.smallest[key] = found
+
+
+def _lines(tally: Tally) -> Iterator[str]:
+    for op, asked in tally.asked.items():
+        different = sum(count for (its_op, _), count in tally.disagreements.items() if its_op == op)
+        yield f"{op}: {asked} questions, {tally.unsettled[op]} without verdict, {different} disagreements"
+    for key, count in tally.disagreements.most_common():
+        found = tally.smallest[key]
+        yield f"{found.op}: {found.kind} ({count} times)"
+        for name, value in (("question", found.question), ("upstream", found.theirs), ("ours", found.ours)):
+            yield f"  {name}: {json.dumps(value, ensure_ascii=False)}"
+
+
+def main() -> int:
+    """Run the comparison; the exit status is 1 if there are disagreements."""
+    parser = argparse.ArgumentParser(prog="python -m tests.referee.fuzz", description=__doc__)
+    parser.add_argument("--problems", type=int, default=1000, help="questions of each operation, default 1000")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--op", action="append", choices=list(ours.OPERATIONS), help="default: all")
+    options = parser.parse_args()
+    is_fine = True
+    with upstream.start() as theirs, ours.start() as own:
+        for op in options.op or ours.OPERATIONS:
+            tally = fuzz(Comparison(theirs, own), op, options.problems, options.seed)
+            sys.stdout.write("".join(f"{line}\n" for line in _lines(tally)))
+            sys.stdout.flush()
+            is_fine = is_fine and not tally.disagreements
+    return 0 if is_fine else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
