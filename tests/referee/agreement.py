@@ -71,8 +71,8 @@ def _find_in_cel(_: Question, theirs: Answer, ours: Answer) -> list[str]:
         seen, wanted = _verdict(our_verdict), _verdict(verdict)
         if seen != wanted:
             kinds.append(f"verdict {seen}, upstream {wanted}")
-        elif wanted != "error" and cost != our_cost:
-            kinds.append("cost")
+        elif cost != our_cost:
+            kinds.append("cost of an error" if wanted == "error" else "cost")
     return list(dict.fromkeys(kinds))
 
 

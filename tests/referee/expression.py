@@ -25,8 +25,7 @@ def reductions(tree: Tree) -> Iterator[Tree]:
 
 def _reductions(tree: Tree) -> Iterator[Tree]:
     yield from _descendants(tree)
-    if len(render(tree)) > len("dyn(1)"):
-        yield from _SMALL
+    yield from (small for small in _SMALL if len(render(small)) < len(render(tree)))
     for index, part in enumerate(tree):
         if not isinstance(part, str):
             for smaller in _reductions(part):

@@ -110,7 +110,8 @@ def _keep_smallest(tally: Tally, found: Disagreement) -> None:
         tally.smallest[key] = found
 
 
-def _lines(tally: Tally) -> Iterator[str]:
+def describe(tally: Tally) -> Iterator[str]:
+    """Say in lines what came out, the most frequent kind of disagreement first."""
     for op, asked in tally.asked.items():
         different = sum(count for (its_op, _), count in tally.disagreements.items() if its_op == op)
         yield f"{op}: {asked} questions, {tally.unsettled[op]} without verdict, {different} disagreements"
@@ -132,7 +133,7 @@ def main() -> int:
     with upstream.start() as theirs, ours.start() as own:
         for op in options.op or ours.OPERATIONS:
             tally = fuzz(Comparison(theirs, own), op, options.problems, options.seed)
-            sys.stdout.write("".join(f"{line}\n" for line in _lines(tally)))
+            sys.stdout.write("".join(f"{line}\n" for line in describe(tally)))
             sys.stdout.flush()
             is_fine = is_fine and not tally.disagreements
     return 0 if is_fine else 1

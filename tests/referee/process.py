@@ -13,19 +13,19 @@ Question = Mapping[str, Any]
 Answer = dict[str, Any]
 
 _CALL_MS = 10_000
-# What a question may take beyond the time that it grants its calls. The Go program notices a hanging call earlier.
-_GRACE_S = 15.0
 
 
 class Referee:
     """Keeps the process and replaces it when it ends or stays silent; then the answer is `{"panic": …}`.
 
+    `grace` is what a question may take, in seconds, beyond the time that it grants its calls. The Go program notices
+    a call that hangs after 5.
     One thread may use it. `begin` and `finish` let two referees think at the same time.
     """
 
-    def __init__(self, command: Sequence[str | Path], *, folder: Path | None = None) -> None:
+    def __init__(self, command: Sequence[str | Path], *, grace: float = 15.0) -> None:
         self._command = tuple(command)
-        self._folder = folder
+        self._grace = grace
         self._process: subprocess.Popen[bytes] | None = None
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._limits: list[float] = []
@@ -49,7 +49,7 @@ class Referee:
     def begin(self, question: Question) -> None:
         """Put a question; `finish` gives the answer. There is one question at a time."""
         assert not self._limits, "the last question is not finished"
-        self._limits.append(_limit(question))
+        self._limits.append(_granted(question) + self._grace)
         process = self._started()
         assert process.stdin is not None
         with suppress(BrokenPipeError):
@@ -90,9 +90,7 @@ class Referee:
             # Lines of a process that is gone must not meet the questions to the next one.
             lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
             self._lines = lines
-            self._process = subprocess.Popen(
-                self._command, cwd=self._folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-            )
+            self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             threading.Thread(target=_read, args=(self._process, lines), daemon=True).start()
         return self._process
 
@@ -105,5 +103,5 @@ def _read(process: subprocess.Popen[bytes], lines: "queue.SimpleQueue[bytes | No
     lines.put(None)
 
 
-def _limit(question: Question) -> float:
-    return int(question.get("timeoutMs") or _CALL_MS) / 1000 * max(1, int(question.get("repeat") or 1)) + _GRACE_S
+def _granted(question: Question) -> float:
+    return int(question.get("timeoutMs") or _CALL_MS) / 1000 * max(1, int(question.get("repeat") or 1))

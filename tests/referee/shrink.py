@@ -10,7 +10,20 @@ Disagrees = Callable[[Question], bool]
 
 # Without these an object is none, and what disagrees about it is another thing.
 _KEPT = frozenset(
-    {"op", "metadata", "name", "namespace", "spec", "driver", "pool", "generation", "resourceSliceCount", "node"}
+    [
+        "op",
+        "expr",
+        "text",
+        "metadata",
+        "name",
+        "namespace",
+        "spec",
+        "driver",
+        "pool",
+        "generation",
+        "resourceSliceCount",
+        "node",
+    ],
 )
 
 
