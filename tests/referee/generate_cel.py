@@ -1,7 +1,8 @@
 """Random selectors, well and ill typed, over random devices."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -15,6 +16,11 @@ _PRODUCTIONS = read_grammar()
 _LEAVES = {
     kind: tuple(row for row in rows if not _PLACEHOLDER.search(row)) or ("1",) for kind, rows in _PRODUCTIONS.items()
 }
+# One expression a line; ¶ is a line break.
+_EDGES = tuple(
+    line.replace("¶", "\n")
+    for line in (Path(__file__).parent / "cel_edge.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
+)
 _KINDS = tuple(_PRODUCTIONS)
 # One part in so many has a random type.
 _MISTAKE = 40
@@ -36,8 +42,17 @@ def expression(random: Random) -> Tree:
     roll = random.random()
     if roll < 0.01:
         return (_deep(random),)
+    if roll < 0.03:
+        return (random.choice(_EDGES),)
     tree = _Growth(random).grow("bool", random.choice((1, 2, 2, 3, 3, 4)), {})
-    return (_spoil(random, render(tree)),) if roll < 0.06 else tree
+    return (_spoil(random, render(tree)),) if roll < 0.08 else tree
+
+
+def edge_questions() -> Iterator[Question]:
+    """Give the expressions of `cel_edge.txt`, each in the allocator's environment and in that of the API server."""
+    for text in _EDGES:
+        for stored in (True, False):
+            yield {"op": "cel", "expr": text, "driver": DRIVER, "devices": _PLAIN, "stored": stored}
 
 
 def question_of(random: Random, tree: Tree) -> Question:
@@ -124,9 +139,8 @@ _ATTRIBUTES: dict[str, tuple[dict[str, Any], ...]] = {
     "index": ({"int": 0}, {"int": 1}, {"int": 7}, {"int": -3}, {"int": 2**63 - 1}, {"string": "1"}),
     "healthy": ({"bool": True}, {"bool": False}, {"bool": True}, {"bool": False}, {"string": "true"}),
     "version": (
-        *({"version": text} for text in ("1.2.3", "535.104.5", "1.2.3-rc.1", "1.0.0+b1", "1.2.3", "1.0.0")),
-        *({"version": text} for text in ("1.2",)),
-        {"string": "1.2.3"},
+        *({"version": text} for text in ("1.2.3", "535.104.5", "1.2.3-rc.1", "1.0.0+b1", "1.2.3", "1.0.0") * 5),
+        *({"string": "1.2.3"}, {"string": "1.2.3"}, {"version": "1.2"}, {}),
     ),
 }
 _LIST_ATTRIBUTES: dict[str, tuple[dict[str, Any], ...]] = {
@@ -135,3 +149,22 @@ _LIST_ATTRIBUTES: dict[str, tuple[dict[str, Any], ...]] = {
     "flags": ({"bools": [True]}, {"bools": [True, False]}, {"versions": ["1.2.3", "1.0.0"]}),
 }
 _AMOUNTS = ("80Gi", "40Gi", "0", "1", "100", "1500m", "-1", "16777216Ki", "100000Gi", "1e3", "12345678901234567890")
+# A device that has what the edge cases ask for, and one that has nothing.
+_PLAIN: list[dict[str, Any]] = [
+    {
+        "name": "full",
+        "attributes": {
+            "model": {"string": "H100"},
+            "index": {"int": 0},
+            "healthy": {"bool": True},
+            "version": {"version": "1.2.3"},
+            "zones": {"strings": ["a", "b"]},
+            "numa": {"ints": [0, 1]},
+            "flags": {"bools": [True, False]},
+            f"{OTHER_DOMAIN}/model": {"string": "other"},
+        },
+        "capacity": {"memory": {"value": "80Gi"}, "cores": {"value": "100"}},
+        "allowMultipleAllocations": True,
+    },
+    {"name": "empty"},
+]

@@ -10,21 +10,8 @@ Disagrees = Callable[[Question], bool]
 
 # Without these an object is none, and what disagrees about it is another thing.
 _KEPT = frozenset(
-    [
-        "op",
-        "expr",
-        "text",
-        "metadata",
-        "name",
-        "namespace",
-        "spec",
-        "driver",
-        "pool",
-        "generation",
-        "resourceSliceCount",
-        "node",
-    ],
-)
+    (*("op", "expr", "text", "metadata", "name", "namespace"), *("spec", "node", "driver", "pool"), "generation")
+) | {"resourceSliceCount"}
 
 
 def shrink_expression(question: Question, tree: Tree, disagrees: Disagrees, *, tries: int = 400) -> Question:
