@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	celgo "github.com/google/cel-go/cel"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/dynamic-resource-allocation/cel"
@@ -17,13 +18,15 @@ type celQuestion struct {
 	Stored    bool                `json:"stored"`
 	Lists     bool                `json:"lists"`
 	Exclusive bool                `json:"exclusive"`
+	// Derived makes it the expression of a derived attribute.
+	Derived bool `json:"derived"`
 }
 
 type celAnswer struct {
 	// MaxCost is the static estimate; the largest uint64 if there is none.
 	MaxCost      uint64 `json:"maxCost"`
 	CompileError string `json:"compileError,omitempty"`
-	// Verdicts are true, false or the text of an error, one a device.
+	// Verdicts are true, false or the text of an error, one a device. For a derived attribute: the attribute.
 	Verdicts []any `json:"verdicts,omitzero"`
 	// Costs are null where evaluation did not begin.
 	Costs []*uint64 `json:"costs,omitzero"`
@@ -50,7 +53,8 @@ func evaluate(question celQuestion) celAnswer {
 		envType = environment.StoredExpressions
 	}
 	features := cel.Features{EnableConsumableCapacity: !question.Exclusive, EnableListTypeAttributes: question.Lists}
-	compiled := compilerFor(features).CompileCELExpression(question.Expr, cel.Options{EnvType: &envType})
+	options := cel.Options{EnvType: &envType, DerivedAttribute: question.Derived}
+	compiled := compilerFor(features).CompileCELExpression(question.Expr, options)
 	answer := celAnswer{MaxCost: compiled.MaxCost}
 	if compiled.Error != nil {
 		answer.CompileError = compiled.Error.Error()
@@ -69,9 +73,9 @@ func evaluate(question celQuestion) celAnswer {
 			Capacity:                 device.Capacity,
 		}
 		started := time.Now()
-		matches, details, err := compiled.DeviceMatches(ctx, input)
+		verdict, details, err := call(ctx, compiled, question.Derived, input)
 		took += time.Since(started)
-		answer.Verdicts[i] = matches
+		answer.Verdicts[i] = verdict
 		if err != nil {
 			answer.Verdicts[i] = err.Error()
 		}
@@ -82,4 +86,11 @@ func evaluate(question celQuestion) celAnswer {
 	us := microseconds(took)
 	answer.Us = &us
 	return answer
+}
+
+func call(ctx context.Context, compiled cel.CompilationResult, derived bool, device cel.Device) (any, *celgo.EvalDetails, error) {
+	if derived {
+		return compiled.EvaluateDerivedAttribute(ctx, device)
+	}
+	return compiled.DeviceMatches(ctx, device)
 }
