@@ -81,10 +81,11 @@ def _verdict(verdict: bool | str) -> str:
 
 
 def _find_in_allocation(_: Question, theirs: Answer, ours: Answer) -> list[str]:
-    if theirs.get("errorClass") == "timeout":
-        return []
+    has_given_up = theirs.get("errorClass") == "timeout"
     if ours.get("undecided"):
-        return ["undecided"]
+        return ["undecided, as upstream" if has_given_up else "undecided"]
+    if has_given_up:
+        return []
     if (wanted := theirs.get("errorClass")) != (seen := ours.get("errorClass")):
         return [f"error {seen}, upstream {wanted}"]
     kinds = _differ(theirs, ours, "fit")

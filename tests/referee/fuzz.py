@@ -13,6 +13,7 @@ from random import Random
 
 from tests.referee import generate_cel, generate_text, ours, shrink, upstream
 from tests.referee.agreement import find_differences
+from tests.referee.certificate import certifying_question
 from tests.referee.process import Answer, Question, Referee
 
 Drawn = tuple[Question, Callable[[Question, shrink.Disagrees], Question]]
@@ -54,10 +55,17 @@ class Comparison:
         self._theirs.begin(question)
         self._ours.begin(question)
         theirs, ours = self._theirs.finish(), self._ours.finish()
-        return find_differences(question, theirs, ours), theirs, ours
+        kinds = find_differences(question, theirs, ours)
+        if not kinds and is_without_verdict(theirs) and ours.get("fit"):
+            certificate = self._theirs.ask(certifying_question(question, ours))
+            if not is_without_verdict(certificate) and not certificate.get("fit"):
+                kinds = ("fit, upstream cannot use these devices",)
+        return kinds, theirs, ours
 
     def is_settled(self, question: Question, theirs: Answer) -> bool:
         """Tell whether upstream gives the same answer each time it is asked; otherwise it has no verdict."""
+        if is_without_verdict(theirs):
+            return True
         return not any(find_differences(question, theirs, self._theirs.ask(question)) for _ in range(_AGAIN))
 
     def disagrees(self, kind: str) -> shrink.Disagrees:
@@ -68,6 +76,11 @@ class Comparison:
             return kind in kinds and self.is_settled(question, theirs)
 
         return is_so
+
+
+def is_without_verdict(theirs: Answer) -> bool:
+    """Tell whether upstream panicked, hung or ran into its time limit."""
+    return "panic" in theirs or theirs.get("errorClass") == "timeout"
 
 
 def draw(op: str, random: Random) -> Drawn:
@@ -91,7 +104,9 @@ def fuzz(comparison: Comparison, op: str, count: int, seed: int) -> Tally:
         question, shrinker = draw(op, random)
         kinds, theirs, _ = comparison.compare(question)
         tally.asked[op] += 1
-        if "panic" in theirs or (kinds and not comparison.is_settled(question, theirs)):
+        if is_without_verdict(theirs):
+            tally.unsettled[op] += 1
+        elif kinds and not comparison.is_settled(question, theirs):
             tally.unsettled[op] += 1
             kinds = tuple(kind for kind in kinds if kind.startswith("ours:"))
         for kind in kinds:

@@ -47,6 +47,7 @@ def cel(verdict: bool | str, cost: int = 3, estimate: int = 4) -> dict[str, Any]
             ("error None, upstream compile",),
         ),
         (ALLOCATE, {"fit": False, "errorClass": "timeout"}, {"fit": False, "result": None}, ()),
+        (ALLOCATE, {"errorClass": "timeout"}, {"fit": False, "undecided": True}, ("undecided, as upstream",)),
         (ALLOCATE, {"panic": "x"}, FITS, ()),
         (ALLOCATE, FITS, {"panic": "KeyError: 'x'"}, ("ours: panic: KeyError",)),
     ],
