@@ -7,8 +7,10 @@ One JSON line a question in `corpus/<op>.jsonl`. Texts of errors and timings are
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from random import Random
 
@@ -31,17 +33,26 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What is recorded of one operation: `size` questions that `draw` gives, a share of them refused by upstream."""
+    """What is recorded of one operation: the first `size` of `questions` that are no longer than `longest` bytes.
+
+    No outcome may take more than `share` of the whole.
+    """
 
     op: str
     size: int
-    draw: Callable[[Random], Question]
+    questions: Callable[[Random], Iterator[Question]]
+    longest: int = 1000
+    share: float = 1.0
+
+
+def _endless(draw: Callable[[Random], Question]) -> Callable[[Random], Iterator[Question]]:
+    return lambda random: (draw(random) for _ in count())
 
 
 CORPORA = (
-    Corpus("quantity", 1500, generate_text.quantity_question),
-    Corpus("semver", 700, generate_text.semver_question),
-    Corpus("name", 1000, generate_text.name_question),
+    Corpus("quantity", 1500, _endless(generate_text.quantity_question)),
+    Corpus("semver", 700, _endless(generate_text.semver_question)),
+    Corpus("name", 1000, _endless(generate_text.name_question)),
 )
 
 
@@ -53,22 +64,31 @@ def read_corpus(op: str) -> list[Case]:
 
 def record_cases(referee: Referee, corpus: Corpus) -> Iterator[Case]:
     """Ask upstream until there are enough cases, each question once."""
-    random, seen, count = Random(SEED), set[str](), 0
-    while count < corpus.size:
-        question = corpus.draw(random)
+    seen, outcomes = set[str](), Counter[str]()
+    for question in corpus.questions(Random(SEED)):
         key = json.dumps(question, sort_keys=True)
-        if key in seen:
+        if key in seen or len(key) > corpus.longest:
             continue
         seen.add(key)
-        if (answer := settled_answer(referee, question)) is not None:
-            count += 1
-            yield Case(question, answer)
+        answer = settled_answer(referee, question)
+        if answer is None or outcomes[_outcome(answer)] >= corpus.size * corpus.share:
+            continue
+        outcomes[_outcome(answer)] += 1
+        yield Case(question, answer)
+        if outcomes.total() == corpus.size:
+            return
+
+
+def _outcome(answer: Answer) -> str:
+    """Name what came out, coarsely."""
+    fields = ("error", "compileError", "errorClass", "fit", "verdicts")
+    return json.dumps([answer.get(field) for field in fields])
 
 
 def settled_answer(referee: Referee, question: Question) -> Answer | None:
     """Ask several times; None if the answers differ or are no verdict."""
     first = referee.ask(question)
-    if "panic" in first or "badQuestion" in first:
+    if "badQuestion" in first or "panic" in first or first.get("errorClass") == "timeout":
         return None
     verdict = _without_texts(first)
     for _ in range(_TIMES - 1):
