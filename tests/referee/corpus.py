@@ -81,8 +81,9 @@ def record_cases(referee: Referee, corpus: Corpus) -> Iterator[Case]:
 
 def _outcome(answer: Answer) -> str:
     """Name what came out, coarsely."""
-    fields = ("error", "compileError", "errorClass", "fit", "verdicts")
-    return json.dumps([answer.get(field) for field in fields])
+    if "verdicts" in answer:
+        return json.dumps(answer["verdicts"])
+    return next((str(answer[field]) for field in ("errorClass", "error", "compileError", "fit") if field in answer), "")
 
 
 def settled_answer(referee: Referee, question: Question) -> Answer | None:

@@ -8,7 +8,8 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from random import Random
 
 from tests.referee import generate_cel, generate_text, ours, shrink, upstream
@@ -137,12 +138,21 @@ def describe(tally: Tally) -> Iterator[str]:
             yield f"  {name}: {json.dumps(value, ensure_ascii=False)}"
 
 
+def write_report(tally: Tally, op: str, folder: Path) -> None:
+    """Write the minimal questions of an operation to `<op>.jsonl` in `folder`, the smallest first."""
+    found = sorted(tally.smallest.values(), key=lambda disagreement: len(json.dumps(disagreement.question)))
+    lines = [{"kind": it.kind, "count": tally.disagreements[op, it.kind], **asdict(it)} for it in found]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{op}.jsonl").write_text("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))
+
+
 def main() -> int:
     """Run the comparison; the exit status is 1 if there are disagreements."""
     parser = argparse.ArgumentParser(prog="python -m tests.referee.fuzz", description=__doc__)
     parser.add_argument("--problems", type=int, default=1000, help="questions of each operation, default 1000")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--op", action="append", choices=list(ours.OPERATIONS), help="default: all")
+    parser.add_argument("--report", type=Path, help="a folder to write minimal disagreements to")
     options = parser.parse_args()
     is_fine = True
     with upstream.start() as theirs, ours.start() as own:
@@ -150,6 +160,8 @@ def main() -> int:
             tally = fuzz(Comparison(theirs, own), op, options.problems, options.seed)
             sys.stdout.write("".join(f"{line}\n" for line in describe(tally)))
             sys.stdout.flush()
+            if options.report:
+                write_report(tally, op, options.report)
             is_fine = is_fine and not tally.disagreements
     return 0 if is_fine else 1
 
