@@ -41,8 +41,7 @@ _SELECTORS = (
     f'device.capacity["{_GPU}"].memory.compareTo(quantity("20Gi")) >= 0',
     "device.allowMultipleAllocations",
     "!device.allowMultipleAllocations",
-    "true",
-    "true",
+    *("true",) * 12,
     "false",
 )
 _BROKEN = (
@@ -59,8 +58,9 @@ _DERIVED = (
     "device.driver",
     f'[device.attributes["{_GPU}"].?index.orValue(0)]',
     f'device.attributes["{_GPU}"].missing',
+    "device.atributes",
 )
-_CONSTRAINED = ("model", "index", "numa", "flag", "version", "links", "nothing")
+_CONSTRAINED = (*("model", "index", "numa") * 4, "flag", "version", "links", "links", "nothing")
 _AMOUNTS = ("0", "1", "5Gi", "10Gi", "20Gi", "30Gi", "1500m", "0.5", "2500M", "-1", "10000000000000000000")
 
 
@@ -103,7 +103,7 @@ def _node(random: Random) -> dict[str, Any]:
 
 
 def _selectors(random: Random, *, broken: float) -> list[dict[str, Any]]:
-    count = random.choice((0, 0, 1, 1, 1, 2))
+    count = random.choice((0, 0, 0, 1, 1, 2))
     return [
         {"cel": {"expression": random.choice(_BROKEN if random.random() < broken else _SELECTORS)}}
         for _ in range(count)
@@ -111,7 +111,7 @@ def _selectors(random: Random, *, broken: float) -> list[dict[str, Any]]:
 
 
 def _class(random: Random, index: int) -> dict[str, Any]:
-    spec: dict[str, Any] = {"selectors": _selectors(random, broken=0.02)}
+    spec: dict[str, Any] = {"selectors": _selectors(random, broken=0.01)}
     if random.random() < 0.3:
         spec["config"] = [_config(random, index) for _ in range(random.randint(1, 2))]
     return {"metadata": {"name": f"class-{index}"}, "spec": spec}
@@ -125,7 +125,7 @@ def _claim(random: Random, index: int, classes: int, gates: frozenset[str]) -> d
     requests = [_request(random, number, classes, gates) for number in range(random.choice((1, 1, 2, 2, 3)))]
     devices: dict[str, Any] = {"requests": requests}
     names = [name for request in requests for name in _names(request)]
-    if random.random() < 0.5:
+    if random.random() < 0.4:
         devices["constraints"] = [_constraint(random, names) for _ in range(random.choice((1, 1, 2)))]
     if random.random() < 0.2:
         devices["config"] = [_config(random, 10 + number) | _some(random, names) for number in range(2)]
@@ -146,7 +146,7 @@ def _some(random: Random, names: list[str]) -> dict[str, Any]:
 
 
 def _constraint(random: Random, names: list[str]) -> dict[str, Any]:
-    attribute = f"{random.choice((_GPU, _GPU, _GPU, _NIC))}/{random.choice(_CONSTRAINED)}"
+    attribute = f"{random.choice((*(_GPU,) * 7, _NIC))}/{random.choice(_CONSTRAINED)}"
     kind = "matchAttribute" if random.random() < 0.6 else "distinctAttribute"
     if random.random() < 0.01:
         return _some(random, names)
@@ -168,7 +168,7 @@ def _request(random: Random, number: int, classes: int, gates: frozenset[str]) -
 
 def _exact(random: Random, classes: int, gates: frozenset[str]) -> dict[str, Any]:
     name = f"class-{random.randrange(classes)}" if random.random() < 0.99 else "unknown"
-    exact: dict[str, Any] = {"deviceClassName": name, "selectors": _selectors(random, broken=0.06)}
+    exact: dict[str, Any] = {"deviceClassName": name, "selectors": _selectors(random, broken=0.03)}
     if random.random() < 0.12:
         exact["allocationMode"] = "All"
     else:
@@ -179,7 +179,10 @@ def _exact(random: Random, classes: int, gates: frozenset[str]) -> dict[str, Any
         exact["capacity"] = {"requests": _amounts(random)}
     if random.random() < (0.25 if "DerivedAttributes" in gates else 0.01):
         exact["derivedAttributes"] = [
-            {"name": f"{_GPU}/{random.choice(_CONSTRAINED)}", "expression": random.choice(_DERIVED)}
+            {
+                "name": f"{_GPU}/{random.choice(_CONSTRAINED)}",
+                "expression": random.choice(_DERIVED[:-2] if random.random() < 0.9 else _DERIVED),
+            }
         ]
     return exact
 
@@ -187,7 +190,7 @@ def _exact(random: Random, classes: int, gates: frozenset[str]) -> dict[str, Any
 def _count(random: Random) -> int:
     if random.random() < 0.02:
         return random.choice((0, 31, 32, 33, 2**40))
-    return random.choice((1, 1, 1, 2, 2, 3, 4))
+    return random.choice((1, 1, 1, 1, 1, 2, 2, 3, 4))
 
 
 def _toleration(random: Random) -> dict[str, Any]:
@@ -216,9 +219,9 @@ def _amounts(random: Random) -> dict[str, str]:
 
 def _allocated(random: Random, pools: list[Pool]) -> list[dict[str, Any]]:
     devices = [device for pool in pools for device in pool.devices]
-    if not devices or random.random() < 0.3:
+    if not devices or random.random() < 0.4:
         return []
-    chosen = random.sample(devices, random.randint(1, max(1, len(devices) // 2)))
+    chosen = random.sample(devices, random.randint(1, max(1, len(devices) // 3)))
     results = [result for device in chosen for result in _held(random, *device)]
     return [
         {

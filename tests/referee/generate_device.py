@@ -40,7 +40,7 @@ def draw_pools(random: Random, gates: frozenset[str]) -> list[Pool]:
 def _style(random: Random, index: int, gates: frozenset[str]) -> _Style:
     has_counters = random.random() < 0.3
     return _Style(
-        driver=random.choice((DRIVERS[0], DRIVERS[0], DRIVERS[1])),
+        driver=random.choice((*(DRIVERS[0],) * 5, DRIVERS[1])),
         name=f"pool-{random.randrange(9)}{index}",
         where=_where(random, gates),
         is_shareable=random.random() < 0.4,
@@ -83,7 +83,7 @@ def _pool(random: Random, style: _Style) -> Pool:
     number = 0
     for _ in range(count):
         devices = []
-        for _ in range(random.choice((0, 1, 2, 3, 4, 6))):
+        for _ in range(random.choice((0, 1, 2, 3, 4, 6, 8))):
             devices.append(_device(random, style, number))
             number += 1
         pool.slices.append(_slice(random, style, {"devices": devices}))
@@ -99,7 +99,7 @@ def _pool(random: Random, style: _Style) -> Pool:
 def _number(random: Random, pool: Pool) -> None:
     """Give generation and count; some pools are half published."""
     total = len(pool.slices)
-    if random.random() < 0.06:
+    if random.random() < 0.04:
         total += random.choice((-1, 1))
     for slice_ in pool.slices:
         slice_["spec"]["pool"] |= {"generation": 2, "resourceSliceCount": max(1, total)}
@@ -138,7 +138,7 @@ def _device(random: Random, style: _Style, number: int) -> dict[str, Any]:
         device["allowMultipleAllocations"] = True
     if style.has_counters and random.random() < 0.9:
         device["consumesCounters"] = _consumption(random, style)
-    if random.random() < 0.12:
+    if random.random() < 0.08:
         device["taints"] = [_taint(random) for _ in range(random.randint(1, 2))]
     if random.random() < 0.03:
         device |= {"bindingConditions": ["Attached"], "bindingFailureConditions": ["Failed"]}
@@ -168,7 +168,7 @@ def _attributes(random: Random, style: _Style, number: int) -> dict[str, Any]:
         attributes["links"] = {"int": random.randrange(3)}
     if random.random() < 0.1:
         attributes[f"{DRIVERS[0]}/model"] = attributes.pop("model", {"string": "A"})
-    if random.random() < 0.01:
+    if random.random() < 0.003:
         attributes["broken"] = random.choice(({}, {"version": "1.x"}))
     return attributes
 

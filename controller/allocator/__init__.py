@@ -1,0 +1,38 @@
+"""Allocation: which devices serve which claims on a node (KEP-4381 and what followed it).
+
+Pure: objects in, an allocation or a refusal out. The default policy gives the devices that the structured allocator of
+Kubernetes 1.37 gives, and errors of the same class.
+
+    from controller.allocator import Allocated, Problem, SelectorCache, allocate
+
+    answer = allocate(Problem(node=…, claims=…, slices=…, classes=…, allocated=…, new_share_id=…), SelectorCache(…))
+"""
+
+from controller.allocator.allocation import Allocated, Answer, Problem, Refused, Undecided, allocate
+from controller.allocator.error import AllocationError, ErrorClass
+from controller.allocator.feature import Features, features_of_gates, features_of_names, features_of_version
+from controller.allocator.selector import (
+    CompileFailureError,
+    Compiler,
+    EvaluationFailureError,
+    SelectorCache,
+)
+
+__all__ = [
+    "Allocated",
+    "AllocationError",
+    "Answer",
+    "CompileFailureError",
+    "Compiler",
+    "ErrorClass",
+    "EvaluationFailureError",
+    "Features",
+    "Problem",
+    "Refused",
+    "SelectorCache",
+    "Undecided",
+    "allocate",
+    "features_of_gates",
+    "features_of_names",
+    "features_of_version",
+]

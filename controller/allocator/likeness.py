@@ -1,0 +1,97 @@
+"""Which devices are interchangeable, and which states of a search have the same future.
+
+Two devices are alike if every request sees the same in them: verdict, demand, attributes that constraints compare,
+counters, what is left. One that failed in a place fails for all that are like it.
+"""
+
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from controller.allocator.error import AllocationError
+from controller.allocator.ledger import Ledger
+from controller.allocator.request import Alternative
+from controller.allocator.table import Table
+
+
+@dataclass(slots=True, eq=False)
+class Likeness:
+    """The classes of alike devices of a table, as numbers by candidate.
+
+    `has_errors`: somewhere the search may meet an error, so that a branch without solution still matters.
+    """
+
+    table: Table
+    classes: list[int] = field(default_factory=list)
+    has_errors: bool = False
+    alternatives: list[Alternative] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.alternatives = [
+            alternative
+            for plan in self.table.claims
+            for request in plan.requests
+            for alternative in request.alternatives
+        ]
+        own: set[int] = set()
+        for alternative in self.alternatives:
+            if alternative.is_all and alternative.constraints:
+                # Which of its devices comes first decides between a refusal and an error.
+                own.update(alternative.devices)
+                self.has_errors = True
+        ledger = Ledger(self.table)
+        numbers: dict[Hashable, int] = {}
+        for index in range(len(self.table.candidates)):
+            key = (index if index in own else None, *self._look(ledger, index))
+            self.classes.append(numbers.setdefault(key, len(numbers)))
+
+    def key(self, ledger: Ledger, index: int) -> Hashable:
+        """Give what only devices share that are alike now, after what the search has given away."""
+        if index in ledger.marks:
+            return (self.classes[index], tuple(ledger.marks[index]))
+        if index in ledger.shares:
+            return (self.classes[index], ledger.shares[index], frozenset(ledger.consumed.get(index, {}).items()))
+        return self.classes[index]
+
+    def state_key(self, ledger: Ledger, claim: int, request: int) -> Hashable:
+        """Give what only states share, at the start of a request, that have the same future."""
+        touched = Counter(self.key(ledger, index) for index in (*ledger.marks, *ledger.shares))
+        constraints = tuple(
+            (constraint.values[-1] if constraint.is_match else frozenset(constraint.values))
+            if constraint.values
+            else None
+            for constraint in self.table.claims[claim].constraints
+        )
+        return (claim, request, ledger.counts[claim], frozenset(touched.items()), constraints)
+
+    def _look(self, ledger: Ledger, index: int) -> tuple[Hashable, ...]:
+        candidate = self.table.candidates[index]
+        consumed = self.table.state.consumed.get(candidate.id)
+        left = {name: amount - (consumed[name] if consumed else 0) for name, amount in candidate.capacity.items()}
+        counters: Hashable = None
+        if candidate.groups:
+            pool = self.table.pool_of[index]
+            counters = (pool.id, frozenset(candidate.consumption.items()), frozenset(candidate.groups.items()))
+        is_held = ledger.is_held(index)
+        return (
+            is_held,
+            candidate.id in self.table.state.shares,
+            candidate.is_shareable,
+            frozenset(left.items()),
+            counters,
+            tuple(self._look_through(alternative, index, is_held=is_held) for alternative in self.alternatives),
+        )
+
+    def _look_through(self, alternative: Alternative, index: int, *, is_held: bool) -> Hashable:
+        """See the device as a request does. One that is held is not looked at, unless by `All` or admin access."""
+        if is_held and not alternative.is_all and not alternative.is_admin:
+            return None
+        try:
+            cell = self.table.cell(alternative, index)
+            if cell.misfit is not None:
+                return cell.misfit
+            values = tuple(self.table.value(alternative, entry, index) for entry in alternative.constraints)
+        except AllocationError as error:
+            self.has_errors = True
+            return ("error", error.error_class)
+        return (cell.demand, values)

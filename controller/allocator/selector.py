@@ -1,0 +1,108 @@
+"""Selectors and derived attributes: compiled once, evaluated once a device."""
+
+from collections import OrderedDict
+from typing import Final, Protocol, TypeVar
+
+from controller.allocator.candidate import Candidate
+from controller.allocator.error import AllocationError, ErrorClass
+from dra_driver.api.resource_v1 import DeviceAttribute, DeviceSelector
+
+_CACHE_SIZE: Final = 1024
+_T = TypeVar("_T")
+
+
+class CompileFailureError(ValueError):
+    """An expression is not valid."""
+
+
+class EvaluationFailureError(ValueError):
+    """An expression could not be evaluated on a device."""
+
+
+class Selector(Protocol):
+    """A compiled expression that gives a bool."""
+
+    def evaluate(self, candidate: Candidate) -> bool:
+        """Tell whether the device matches. Raises EvaluationFailureError."""
+
+
+class Derivation(Protocol):
+    """A compiled expression that gives an attribute value."""
+
+    def evaluate(self, candidate: Candidate) -> DeviceAttribute:
+        """Compute the attribute. Raises EvaluationFailureError."""
+
+
+class Compiler(Protocol):
+    """Makes selectors and derivations of expressions. Both methods raise CompileFailureError."""
+
+    def compile_selector(self, expression: str) -> Selector:
+        """Compile a selector."""
+
+    def compile_attribute(self, expression: str) -> Derivation:
+        """Compile a derived attribute."""
+
+
+class SelectorCache:
+    """Compiled expressions, the `size` that were used last. What does not compile is tried again each time."""
+
+    def __init__(self, compiler: Compiler, size: int = _CACHE_SIZE) -> None:
+        self._compiler = compiler
+        self._size = size
+        self._selectors: OrderedDict[str, Selector] = OrderedDict()
+        self._derivations: OrderedDict[str, Derivation] = OrderedDict()
+
+    def matches(self, candidate: Candidate, selectors: tuple[DeviceSelector, ...], subject: str) -> bool:
+        """Tell whether all selectors match. Raises AllocationError; `subject` is the claim or class that has them."""
+        return self.first_mismatch(candidate, selectors, subject) is None
+
+    def first_mismatch(self, candidate: Candidate, selectors: tuple[DeviceSelector, ...], subject: str) -> int | None:
+        """Give the index of the first selector that is false; those after it are not evaluated."""
+        for index, selector in enumerate(selectors):
+            expression = selector.cel.expression if selector.cel is not None else ""
+            verdict = candidate.verdicts.get(expression)
+            if verdict is None:
+                verdict = self._evaluate(candidate, expression, f"{subject}: selector #{index}")
+                candidate.verdicts[expression] = verdict
+            if not verdict:
+                return index
+        return None
+
+    def derive(self, candidate: Candidate, name: str, expression: str) -> DeviceAttribute:
+        """Compute a derived attribute. Raises AllocationError."""
+        found = candidate.derived.get(expression)
+        if found is not None:
+            return found
+        derivation = self._derivations.get(expression)
+        if derivation is None:
+            try:
+                derivation = self._compiler.compile_attribute(expression)
+            except CompileFailureError as error:
+                raise AllocationError(f"derived attribute {name}: {error}", ErrorClass.COMPILE) from error
+            _remember(self._derivations, expression, derivation, self._size)
+        try:
+            attribute = derivation.evaluate(candidate)
+        except EvaluationFailureError as error:
+            text = f"derived attribute {name} on device {candidate.subject}: {error}"
+            raise AllocationError(text, ErrorClass.RUNTIME) from error
+        candidate.derived[expression] = attribute
+        return attribute
+
+    def _evaluate(self, candidate: Candidate, expression: str, subject: str) -> bool:
+        selector = self._selectors.get(expression)
+        if selector is None:
+            try:
+                selector = self._compiler.compile_selector(expression)
+            except CompileFailureError as error:
+                raise AllocationError(f"{subject}: {error}", ErrorClass.COMPILE) from error
+            _remember(self._selectors, expression, selector, self._size)
+        try:
+            return selector.evaluate(candidate)
+        except EvaluationFailureError as error:
+            raise AllocationError(f"{subject} on device {candidate.subject}: {error}", ErrorClass.RUNTIME) from error
+
+
+def _remember(cache: OrderedDict[str, _T], expression: str, value: _T, size: int) -> None:
+    cache[expression] = value
+    if len(cache) > size:
+        cache.popitem(last=False)

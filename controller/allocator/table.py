@@ -1,0 +1,194 @@
+"""The question, made ready for the search: candidates in order, requests, and what each pair of them is worth.
+
+Cells are filled when they are first asked for, since upstream evaluates selectors only on devices that it reaches, and
+an expression that fails makes the whole allocation fail.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from controller.allocator.candidate import Candidate, find_attribute
+from controller.allocator.capacity import AmountError, plan_demand
+from controller.allocator.cell import FIT, MISFITS, UNLISTED, Cell, Misfit, fitting_cell
+from controller.allocator.constraint import Constraint, Value, attribute_value
+from controller.allocator.error import AllocationError, ErrorClass
+from controller.allocator.feature import Features
+from controller.allocator.pool import Pool, matches_device_node
+from controller.allocator.request import (
+    RESULTS_MAX,
+    Alternative,
+    ClaimPlan,
+    Request,
+    RequestParser,
+    claim_name,
+    parse_constraints,
+)
+from controller.allocator.selector import SelectorCache
+from controller.allocator.state import AllocatedState
+from controller.allocator.taint import untolerated_taint
+from dra_driver.api.core_v1 import Node
+from dra_driver.api.resource_v1 import DeviceClass, ResourceClaim
+
+_OPTIONAL_OPERATIONS = "DRAOptionalNodeOperations"
+
+
+@dataclass(slots=True, eq=False)
+class Table:
+    """A question about one node."""
+
+    node: Node
+    features: Features
+    selectors: SelectorCache
+    state: AllocatedState
+    pools: Sequence[Pool]
+    refuses_stale_shares: bool = True
+    candidates: list[Candidate] = field(default_factory=list)
+    pool_of: list[Pool] = field(default_factory=list)
+    claims: list[ClaimPlan] = field(default_factory=list)
+    values: dict[tuple[str, str | None], list[Value | bool | None]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for pool in self.pools:
+            if pool.is_usable:
+                self.candidates.extend(pool.candidates)
+                self.pool_of.extend([pool] * len(pool.candidates))
+
+    def plan(self, claims: Sequence[ResourceClaim], classes: Mapping[str, DeviceClass]) -> None:
+        """Read the claims, request by request. Raises AllocationError."""
+        for index, claim in enumerate(claims):
+            self.claims.append(_plan_claim(self, claim, index, classes))
+
+    def cell(self, alternative: Alternative, index: int) -> Cell:
+        """Give what candidate `index` is worth for the request. Raises AllocationError as upstream would."""
+        cell = alternative.cells[index]
+        if cell is None:
+            cell = alternative.cells[index] = self._evaluate(alternative, self.candidates[index])
+        return cell
+
+    def value(self, alternative: Alternative, constraint: Constraint, index: int) -> Value | None:
+        """Give what the constraint sees of candidate `index`. Raises AllocationError if a derived attribute fails."""
+        expression = alternative.derived.get(constraint.attribute)
+        column = self.values.get((constraint.attribute, expression))
+        if column is None:
+            column = self.values[constraint.attribute, expression] = [False] * len(self.candidates)
+        value = column[index]
+        if isinstance(value, bool):
+            value = column[index] = self._read_value(constraint, expression, self.candidates[index])
+        return value
+
+    def _read_value(self, constraint: Constraint, expression: str | None, candidate: Candidate) -> Value | None:
+        if expression is not None:
+            attribute = self.selectors.derive(candidate, constraint.attribute, expression)
+        else:
+            found = find_attribute(candidate.device.attributes, constraint.attribute, candidate.id[0])
+            if found is None:
+                return None
+            attribute = found
+        return attribute_value(attribute, lists=self.features.list_type_attributes)
+
+    def _evaluate(self, alternative: Alternative, candidate: Candidate) -> Cell:
+        misfit = self._select(alternative, candidate)
+        if misfit is not None:
+            return MISFITS[misfit]
+        cell = self._measure(alternative, candidate)
+        if cell.misfit is not None:
+            return cell
+        if (
+            candidate.slice.spec.skip_node_operations
+            and self.features.knows_node_operations
+            and not (
+                self.features.optional_node_operations and _OPTIONAL_OPERATIONS in self.node.status.declared_features
+            )
+        ):
+            return MISFITS[Misfit.NODE_OPERATIONS]
+        if not self.features.partitionable_devices and candidate.device.consumes_counters:
+            return MISFITS[Misfit.PARTITIONS_OFF]
+        if (
+            self.features.device_taints
+            and candidate.taints
+            and untolerated_taint(candidate.taints, alternative.tolerations) is not None
+        ):
+            return MISFITS[Misfit.TAINT]
+        return cell
+
+    def _select(self, alternative: Alternative, candidate: Candidate) -> Misfit | None:
+        if candidate.device.binding_conditions and not self.features.device_binding_and_status:
+            return Misfit.BINDING_CONDITIONS
+        device_class = alternative.device_class
+        subject = f"class {device_class.metadata.name}"
+        if not self.selectors.matches(candidate, device_class.spec.selectors, subject):
+            return Misfit.CLASS_SELECTOR
+        if not self.selectors.matches(candidate, alternative.selectors, f"claim {alternative.claim_name}"):
+            return Misfit.REQUEST_SELECTOR
+        if candidate.slice.spec.per_device_node_selection and not matches_device_node(
+            self.node, candidate.device, candidate.slice
+        ):
+            return Misfit.OTHER_NODE
+        return None
+
+    def _measure(self, alternative: Alternative, candidate: Candidate) -> Cell:
+        if not self.features.consumable_capacity or not (candidate.capacity or alternative.capacity):
+            return FIT
+        key = (*alternative.capacity_key, self.features.fractional_capacity_range)
+        cell = candidate.demands.get(key)
+        if cell is None:
+            cell = candidate.demands[key] = self._plan_cell(alternative, candidate)
+        return cell
+
+    def _plan_cell(self, alternative: Alternative, candidate: Candidate) -> Cell:
+        try:
+            demand = plan_demand(
+                alternative.capacity,
+                candidate.device.capacity,
+                fractional=self.features.fractional_capacity_range,
+            )
+        except AmountError as error:
+            raise AllocationError(f"{alternative.subject}: device {candidate.subject}: {error}") from error
+        return MISFITS[Misfit.CAPACITY] if isinstance(demand, str) else fitting_cell(demand)
+
+
+def _plan_claim(table: Table, claim: ResourceClaim, index: int, classes: Mapping[str, DeviceClass]) -> ClaimPlan:
+    plan = ClaimPlan(claim, claim_name(claim))
+    least = 0
+    parser = RequestParser(plan.name, classes, table.features)
+    for position, request in enumerate(claim.spec.devices.requests):
+        parser.validate(request)
+        alternatives = []
+        for alternative in parser.parse(request, (index, position)):
+            alternative.cells = [None] * len(table.candidates)
+            if alternative.is_all:
+                _list_all(table, alternative)
+            alternatives.append(alternative)
+        planned = Request(tuple(alternatives), bool(request.first_available))
+        if planned.least > RESULTS_MAX - least:
+            raise AllocationError(
+                f"claim {plan.name}, request {request.name}: {planned.least} devices are too many with {least} "
+                f"before them, want at most {RESULTS_MAX} in a claim",
+                ErrorClass.LIMIT,
+            )
+        least += planned.least
+        plan.requests.append(planned)
+    plan.constraints = parse_constraints(claim.spec.devices.constraints, plan.name, table.features)
+    for planned in plan.requests:
+        for alternative in planned.alternatives:
+            names = (alternative.parent, alternative.name) if alternative.parent else (alternative.name, "")
+            alternative.constraints = tuple(entry for entry in plan.constraints if entry.covers(*names))
+    return plan
+
+
+def _list_all(table: Table, alternative: Alternative) -> None:
+    """Find the devices that `All` means, in use or not; every pool of the node must be sound."""
+    devices: list[int] = []
+    start = 0
+    for pool in table.pools:
+        if pool.is_incomplete:
+            text = f"{alternative.subject}: asks for all devices, but pool {'/'.join(pool.id)} is being updated"
+            raise AllocationError(text, ErrorClass.INCOMPLETE)
+        if pool.invalid:
+            text = f"{alternative.subject}: asks for all devices, but pool {'/'.join(pool.id)}: {pool.invalid}"
+            raise AllocationError(text, ErrorClass.INVALID)
+        end = start + len(pool.candidates)
+        devices += [index for index in range(start, end) if table.cell(alternative, index).misfit not in UNLISTED]
+        start = end
+    alternative.devices = tuple(devices)
+    alternative.count = len(devices)
