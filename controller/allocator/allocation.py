@@ -18,7 +18,7 @@ from dra_driver.api.core_v1 import Node
 from dra_driver.api.resource_v1 import AllocationResult, DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 
 DEFAULT_BUDGET: Final = 50_000
-_PLAIN_STEPS: Final = 64
+_PLAIN_BUDGET: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ def allocate_from(problem: Problem, pools: Sequence[Pool], state: AllocatedState
 def search_table(table: Table, budget: int) -> Search | None:
     """Search plainly while that is cheap, then with all that can be known in advance; None if nothing came out."""
     order = range(len(table.candidates))
-    search = Search(table, order, budget=min(budget, _PLAIN_STEPS))
+    search = Search(table, order, budget=min(budget, _PLAIN_BUDGET))
     if search.run() is not Outcome.EXHAUSTED:
         return search
     search = Search(table, order, build_pruner(table, order), budget)

@@ -64,7 +64,7 @@ class Bound:
                 for group in groups
                 if self._serves(ledger, alternative, group)
             ]
-        if not self._flows(ledger, needs, None, None) or self._is_short(ledger, needs):
+        if not self._flows(ledger, needs, {}) or self._is_short(ledger, needs):
             return True
         constraints = self.likeness.table.claims[position.alternative.claim].constraints
         rest = (plan.constraints for plan in self.likeness.table.claims[position.alternative.claim + 1 :])
@@ -110,20 +110,19 @@ class Bound:
         """Try the values as groups: one of them must be had by devices enough."""
         if sum(need.count for need in covered) <= 1 and not constraint.values:
             return True
-        sizes = [self._sizes_by_value(need, constraint) for need in covered]
-        for value in sizes[0]:
-            if any(size.get(value, 0) < need.count for need, size in zip(covered, sizes, strict=True)):
-                continue
-            if self._flows(ledger, needs, constraint, value):
+        parts = {need: self._parts_by_value(need, constraint) for need in covered}
+        for value in parts[covered[0]]:
+            chosen = {need: parts[need].get(value, []) for need in covered}
+            if all(_count(need, chosen[need]) >= need.count for need in covered) and self._flows(ledger, needs, chosen):
                 return True
         return False
 
-    def _sizes_by_value(self, need: Need, constraint: Constraint) -> Counter[Hashable]:
-        sizes: Counter[Hashable] = Counter()
-        for alternative, group in need.parts:
-            for value in _values(self.likeness.table.value(alternative, constraint, group.index)):
-                sizes[value] += _size(need, alternative, group)
-        return sizes
+    def _parts_by_value(self, need: Need, constraint: Constraint) -> dict[Hashable, list[_Part]]:
+        parts: dict[Hashable, list[_Part]] = {}
+        for part in need.parts:
+            for value in _values(self.likeness.table.value(part[0], constraint, part[1].index)):
+                parts.setdefault(value, []).append(part)
+        return parts
 
     def _has_distinct_values(self, covered: list[Need], constraint: Constraint) -> bool:
         flow = Flow()
@@ -142,20 +141,14 @@ class Bound:
             flow.add(value, _SINK, 1)
         return flow.maximum(_SOURCE, _SINK) >= total
 
-    def _flows(self, ledger: Ledger, needs: list[Need], constraint: Constraint | None, value: Hashable) -> bool:
-        """Tell whether all needs can be served at once, with devices of `value` alone where `constraint` says so."""
+    def _flows(self, ledger: Ledger, needs: list[Need], chosen: Mapping[Need, list[_Part]]) -> bool:
+        """Tell whether all needs can be served at once, those of `chosen` with these devices alone."""
         flow = Flow()
         total = 0
         demands: dict[Group, list[Mapping[str, int]]] = {}
         for number, need in enumerate(needs):
             edges: dict[Group, int] = {}
-            for alternative, group in need.parts:
-                if (
-                    constraint is not None
-                    and constraint in alternative.constraints
-                    and value not in _values(self.likeness.table.value(alternative, constraint, group.index))
-                ):
-                    continue
+            for alternative, group in chosen.get(need, need.parts):
                 edges[group] = max(edges.get(group, 0), _size(need, alternative, group))
                 cell = self.likeness.table.cell(alternative, group.index)
                 demands.setdefault(group, []).append(dict(cell.demand))
@@ -199,6 +192,10 @@ def _needs(ledger: Ledger, position: Position) -> Iterator[Need]:
         for request in plan.requests[current.request + 1 if number == 0 else 0 :]:
             if request.least > 0:
                 yield Need(request.alternatives, request.least, is_current=False)
+
+
+def _count(need: Need, parts: list[_Part]) -> int:
+    return sum(_size(need, alternative, group) for alternative, group in parts)
 
 
 def _size(need: Need, alternative: Alternative, group: Group) -> int:

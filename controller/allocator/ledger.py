@@ -45,18 +45,13 @@ class Ledger:
 
     def is_held(self, index: int) -> bool:
         """Tell whether somebody has the whole device, or shares of one that is no longer shareable."""
-        candidate = self.table.candidates[index]
-        state = self.table.state
-        if candidate.id in state.whole:
-            return True
-        return self.table.refuses_stale_shares and not candidate.is_shareable and candidate.id in state.shares
+        return self.table.held[index]
 
     def is_free(self, alternative: Alternative, index: int) -> bool:
         """Tell whether the request may take the device, as far as exclusive use goes."""
-        marks = self.marks.get(index)
         if alternative.is_admin:
-            return not marks or alternative.claim not in marks
-        return not marks and not self.is_held(index)
+            return alternative.claim not in self.marks.get(index, ())
+        return index not in self.marks and not self.table.held[index]
 
     def has_room(self, cell: Cell, index: int) -> bool:
         """Tell whether what is left of each capacity suffices."""

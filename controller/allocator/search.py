@@ -92,7 +92,10 @@ _Frame: TypeAlias = _ClaimFrame | _RequestFrame | _ChoiceFrame | _SlotFrame
 
 @dataclass(slots=True, eq=False)
 class Search:
-    """One run over a table. `order` gives the candidates in the order in which `ExactCount` tries them."""
+    """One run over a table.
+
+    `order` gives the candidates in the order in which `ExactCount` tries them, `budget` is how many it may try.
+    """
 
     table: Table
     order: Sequence[int]
@@ -100,6 +103,7 @@ class Search:
     budget: int = 1000
     ledger: Ledger = field(init=False)
     outcome: Outcome = Outcome.EXHAUSTED
+    _is_cut: bool = False
     _stack: list[_Frame] = field(default_factory=list)
     _failed: dict[Hashable, _Retreat] = field(default_factory=dict)
 
@@ -133,6 +137,8 @@ class Search:
         while step is not None:
             if isinstance(step, Position):
                 step = self._enter(step)
+            elif self._is_cut:
+                return Outcome.EXHAUSTED
             elif not self._stack:
                 if step is _Retreat.TOO_MANY:
                     raise AllocationError("the devices are too many for the claim")
@@ -171,7 +177,6 @@ class Search:
             return self._descend(alternative.claim, alternative.request + 1)
         if alternative.count - slot > RESULTS_MAX - self.ledger.counts[alternative.claim]:
             return _Retreat.TOO_MANY
-        self.budget -= 1
         if self.pruner is not None and self.pruner.is_hopeless(self.ledger, position):
             return _Retreat.FAILED
         frame = _SlotFrame(alternative, slot, position.start)
@@ -238,7 +243,11 @@ class Search:
                 if key in frame.tried:
                     continue
                 frame.tried.add(key)
+            self.budget -= 1
             if ledger.grant(alternative, index, cell) is not None:
                 frame.next = place + 1
                 return True
+            if self.budget <= 0:
+                self._is_cut = True
+                break
         return False

@@ -44,6 +44,7 @@ class Table:
     refuses_stale_shares: bool = True
     candidates: list[Candidate] = field(default_factory=list)
     pool_of: list[Pool] = field(default_factory=list)
+    held: list[bool] = field(default_factory=list)
     claims: list[ClaimPlan] = field(default_factory=list)
     values: dict[tuple[str, str | None], list[Value | bool | None]] = field(default_factory=dict)
 
@@ -52,6 +53,13 @@ class Table:
             if pool.is_usable:
                 self.candidates.extend(pool.candidates)
                 self.pool_of.extend([pool] * len(pool.candidates))
+        self.held = [self._is_held(candidate) for candidate in self.candidates]
+
+    def _is_held(self, candidate: Candidate) -> bool:
+        """Tell whether somebody has the whole device, or shares of one that is no longer shareable."""
+        if candidate.id in self.state.whole:
+            return True
+        return self.refuses_stale_shares and not candidate.is_shareable and candidate.id in self.state.shares
 
     def plan(self, claims: Sequence[ResourceClaim], classes: Mapping[str, DeviceClass]) -> None:
         """Read the claims, request by request. Raises AllocationError."""
