@@ -71,7 +71,7 @@ def _find_in_cel(_: Question, theirs: Answer, ours: Answer) -> list[str]:
         seen, wanted = _verdict(our_verdict), _verdict(verdict)
         if seen != wanted:
             kinds.append(f"verdict {seen}, upstream {wanted}")
-        elif cost != our_cost:
+        elif cost is not None and cost != our_cost:
             kinds.append("cost of an error" if wanted == "error" else "cost")
     return list(dict.fromkeys(kinds))
 

@@ -5,6 +5,7 @@
 
 import argparse
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,9 +19,10 @@ from tests.referee.certificate import certifying_question
 from tests.referee.process import Answer, Question, Referee
 
 Drawn = tuple[Question, Callable[[Question, shrink.Disagrees], Question]]
-# How many questions of one kind are shrunk; the smallest is told.
-_SHRUNK = 3
+# How many questions of one kind are shrunk.
+_SHRUNK = 25
 _AGAIN = 3
+_WORD = re.compile(r"[A-Za-z_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class Tally:
     asked: Counter[str] = field(default_factory=Counter)
     unsettled: Counter[str] = field(default_factory=Counter)
     disagreements: Counter[tuple[str, str]] = field(default_factory=Counter)
-    smallest: dict[tuple[str, str], Disagreement] = field(default_factory=dict)
+    smallest: dict[tuple[str, ...], Disagreement] = field(default_factory=dict)
 
 
 class Comparison:
@@ -120,28 +122,34 @@ def fuzz(comparison: Comparison, op: str, count: int, seed: int) -> Tally:
 
 
 def _keep_smallest(tally: Tally, found: Disagreement) -> None:
-    key = (found.op, found.kind)
+    """Keep the smallest question of a kind; of selectors that of each set of words, since one kind has many causes."""
+    key = (found.op, found.kind, *sorted(set(_WORD.findall(found.question.get("expr", "")))))
     known = tally.smallest.get(key)
-    if known is None or len(json.dumps(found.question)) < len(json.dumps(known.question)):
+    if known is None or _size(found) < _size(known):
         tally.smallest[key] = found
 
 
+def _size(found: Disagreement) -> int:
+    return len(json.dumps(found.question))
+
+
 def describe(tally: Tally) -> Iterator[str]:
-    """Say in lines what came out, the most frequent kind of disagreement first."""
+    """Say in lines what came out, the smallest disagreements first."""
     for op, asked in tally.asked.items():
         different = sum(count for (its_op, _), count in tally.disagreements.items() if its_op == op)
         yield f"{op}: {asked} questions, {tally.unsettled[op]} without verdict, {different} disagreements"
-    for key, count in tally.disagreements.most_common():
-        found = tally.smallest[key]
-        yield f"{found.op}: {found.kind} ({count} times)"
+    for found in sorted(tally.smallest.values(), key=_size):
+        yield f"{found.op}: {found.kind} (of {tally.disagreements[found.op, found.kind]} such)"
         for name, value in (("question", found.question), ("upstream", found.theirs), ("ours", found.ours)):
             yield f"  {name}: {json.dumps(value, ensure_ascii=False)}"
 
 
 def write_report(tally: Tally, op: str, folder: Path) -> None:
     """Write the minimal questions of an operation to `<op>.jsonl` in `folder`, the smallest first."""
-    found = sorted(tally.smallest.values(), key=lambda disagreement: len(json.dumps(disagreement.question)))
-    lines = [{"kind": it.kind, "count": tally.disagreements[op, it.kind], **asdict(it)} for it in found]
+    lines = [
+        {"count": tally.disagreements[op, found.kind], **asdict(found)}
+        for found in sorted(tally.smallest.values(), key=_size)
+    ]
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{op}.jsonl").write_text("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))
 

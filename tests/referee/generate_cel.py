@@ -144,7 +144,7 @@ _ATTRIBUTES: dict[str, tuple[dict[str, Any], ...]] = {
     ),
 }
 _LIST_ATTRIBUTES: dict[str, tuple[dict[str, Any], ...]] = {
-    "zones": ({"strings": ["a"]}, {"strings": ["a", "b", "H100"]}, {"strings": []}, {"string": "a"}),
+    "zones": ({"strings": ["a"]}, {"strings": ["a", "b", "H100"]}, {"string": "a"}),
     "numa": ({"ints": [0, 1]}, {"ints": [3]}, {"ints": [2, 2, 1]}, {"int": 1}),
     "flags": ({"bools": [True]}, {"bools": [True, False]}, {"versions": ["1.2.3", "1.0.0"]}),
 }
