@@ -1,0 +1,428 @@
+"""Makes a closure of a plan: the same values and errors as `exact`, without the cost.
+
+Fit for expressions whose estimate says that the limit is out of reach. Errors are exceptions here, so that what works
+pays nothing for what could fail.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from dra_driver.cel.charge import NEEDS_LIST
+from dra_driver.cel.equality import is_equal
+from dra_driver.cel.error import Abort, Fault, no_such_overload
+from dra_driver.cel.exact import pairs_of
+from dra_driver.cel.fastpath import Names, Slots, compile_path
+from dra_driver.cel.plan import (
+    Apply,
+    Const,
+    Equality,
+    Follow,
+    Logic,
+    Loop,
+    MakeList,
+    MakeMap,
+    Membership,
+    OrElse,
+    Step,
+    Variable,
+)
+from dra_driver.cel.value import (
+    LISTS,
+    MAPS,
+    Map,
+    MutableList,
+    MutableMap,
+    Optional,
+    Value,
+    map_key,
+    type_name,
+)
+
+Run = Callable[[Slots], Value]
+_FOLDABLE: Final = frozenset(
+    ("string_to_quantity", "string_to_semver", "string_bool_to_semver", "string_to_cidr", "string_to_ip")
+)
+
+
+def compile_step(step: Step, names: Names) -> Run:
+    """Make a closure of a step."""
+    return _COMPILE[type(step)](step, names)
+
+
+def _const(step: Const, _: Names) -> Run:
+    value = step.value
+    return lambda _: value
+
+
+def _follow(step: Follow, names: Names) -> Run:
+    run = compile_path(step.path, names, compile_step)
+    if not step.test:
+        return run
+
+    def test(slots: Slots) -> Value:
+        value = run(slots)
+        return value.present if type(value) is Optional else value
+
+    return test
+
+
+def _apply(step: Apply, names: Names) -> Run:
+    if step.run is None:
+        return _refusing(step, names)
+    folded = _fold_constants(step)
+    if folded is not None:
+        return folded
+    arguments = [compile_step(each, names) for each in step.arguments]
+    if step.overload in NEEDS_LIST:
+        place = NEEDS_LIST[step.overload]
+        arguments[place] = _needing_list(arguments[place])
+    if step.overload == "list_flatten_int":
+        arguments[1] = _needing_depth(arguments[1])
+    if step.non_strict:
+        return _non_strict(step.run, arguments[0])
+    if step.overload in _ORDERS:
+        return _ordering(step, arguments)
+    return _call(step.run, arguments)
+
+
+def _fold_constants(step: Apply) -> Run | None:
+    """Compute quantities and versions once."""
+    values = [each.value for each in step.arguments if isinstance(each, Const)]
+    if step.overload not in _FOLDABLE or len(values) != len(step.arguments) or step.run is None:
+        return None
+    try:
+        value = step.run(*values)
+    except Fault:
+        return None
+    return lambda _: value
+
+
+def _call(run: Callable[..., Value], arguments: list[Run]) -> Run:
+    match arguments:
+        case []:
+            return lambda _: run()
+        case [one]:
+            return lambda slots: run(one(slots))
+        case [one, two]:
+            return lambda slots: run(one(slots), two(slots))
+        case _:
+            return lambda slots: run(*[each(slots) for each in arguments])
+
+
+def _refusing(step: Apply, names: Names) -> Run:
+    arguments = [compile_step(each, names) for each in step.arguments]
+
+    def run(slots: Slots) -> Value:
+        for argument in arguments:
+            argument(slots)
+        raise no_such_overload(step.function)
+
+    return run
+
+
+def _non_strict(run: Callable[..., Value], argument: Run) -> Run:
+    def call(slots: Slots) -> Value:
+        try:
+            value = argument(slots)
+        except Fault as fault:
+            value = fault
+        return run(value)
+
+    return call
+
+
+def _needing_list(argument: Run) -> Run:
+    def run(slots: Slots) -> Value:
+        try:
+            value = argument(slots)
+        except Fault as fault:
+            raise Abort(f"internal error: {fault}") from None
+        if not isinstance(value, LISTS):
+            raise Abort(f"internal error: a {type_name(value)} cannot be sorted")
+        return value
+
+    return run
+
+
+def _needing_depth(argument: Run) -> Run:
+    def run(slots: Slots) -> Value:
+        try:
+            value = argument(slots)
+        except Fault as fault:
+            raise Abort(f"internal error: {fault}") from None
+        if type(value) is not int:
+            raise Abort("internal error: no depth")
+        return value
+
+    return run
+
+
+_ORDERS: Final[dict[str, Callable[[int, int], bool]]] = {
+    "less_int64": int.__lt__,
+    "less_equals_int64": int.__le__,
+    "greater_int64": int.__gt__,
+    "greater_equals_int64": int.__ge__,
+}
+
+
+def _ordering(step: Apply, arguments: list[Run]) -> Run:
+    """Compare whole numbers without looking for an overload."""
+    order, general = _ORDERS[step.overload], step.run
+    assert general is not None  # noqa: S101 - orders have implementations
+    left, right = arguments
+
+    def run(slots: Slots) -> Value:
+        one, two = left(slots), right(slots)
+        if type(one) is int and type(two) is int:
+            return order(one, two)
+        return general(one, two)
+
+    return run
+
+
+def _logic(step: Logic, names: Names) -> Run:
+    left, right = (compile_step(each, names) for each in step.terms)
+    decisive = step.decisive
+
+    def other(slots: Slots, fault: Fault) -> Value:
+        try:
+            if right(slots) is decisive:
+                return decisive
+        except Fault:
+            raise fault from None
+        raise fault
+
+    def run(slots: Slots) -> Value:
+        try:
+            one = left(slots)
+        except Fault as fault:
+            return other(slots, fault)
+        if one is decisive:
+            return decisive
+        if type(one) is not bool:
+            return other(slots, no_such_overload("&&"))
+        two = right(slots)
+        if type(two) is bool:
+            return two
+        raise no_such_overload("&&")
+
+    return run
+
+
+def _equality(step: Equality, names: Names) -> Run:
+    left, right = compile_step(step.left, names), compile_step(step.right, names)
+    if step.negated:
+
+        def differ(slots: Slots) -> Value:
+            one, two = left(slots), right(slots)
+            try:
+                return not is_equal(one, two)
+            except Fault:
+                return True
+
+        return differ
+    if isinstance(step.right, Const) and type(step.right.value) is str:
+        text = step.right.value
+
+        def equals_text(slots: Slots) -> Value:
+            value = left(slots)
+            return value == text if type(value) is str else is_equal(value, text)
+
+        return equals_text
+    return lambda slots: is_equal(left(slots), right(slots))
+
+
+def _membership(step: Membership, names: Names) -> Run:
+    operand, keys = compile_step(step.operand, names), step.keys
+    return lambda slots: map_key(operand(slots)) in keys
+
+
+def _make_list(step: MakeList, names: Names) -> Run:
+    elements = [compile_step(each, names) for each in step.elements]
+    optional = step.optional
+    if not optional:
+        return lambda slots: tuple([element(slots) for element in elements])
+
+    def run(slots: Slots) -> Value:
+        values = []
+        for place, element in enumerate(elements):
+            value = element(slots)
+            if place in optional:
+                if type(value) is not Optional:
+                    raise Fault(f"cannot initialize optional list element from a {type_name(value)}")
+                if not value.present:
+                    continue
+                value = value.value
+            values.append(value)
+        return tuple(values)
+
+    return run
+
+
+def _make_map(step: MakeMap, names: Names) -> Run:
+    entries = [
+        (compile_step(key, names), compile_step(value, names), optional)
+        for key, value, optional in zip(step.keys, step.values, step.optional, strict=True)
+    ]
+
+    def run(slots: Slots) -> Value:
+        made: dict[Value, tuple[Value, Value]] = {}
+        for key_run, value_run, optional in entries:
+            key, value = key_run(slots), value_run(slots)
+            if optional:
+                if type(value) is not Optional:
+                    raise Fault(f"cannot initialize optional entry from a {type_name(value)}")
+                if not value.present:
+                    made.pop(map_key(key), None)
+                    continue
+                value = value.value
+            made[map_key(key)] = (key, value)
+        return Map(made)
+
+    return run
+
+
+def _or_else(step: OrElse, names: Names) -> Run:
+    left, right, unwrap = compile_step(step.left, names), compile_step(step.right, names), step.unwrap
+
+    def run(slots: Slots) -> Value:
+        value = left(slots)
+        if type(value) is not Optional:
+            raise no_such_overload("or")
+        if not value.present:
+            return right(slots)
+        return value.value if unwrap else value
+
+    return run
+
+
+def _loop(step: Loop, names: Names) -> Run:
+    range_, initial = compile_step(step.range, names), compile_step(step.initial, names)
+    place = names.add()
+    inner = names.within({step.accumulator: place, step.variable: place + 1, step.variable2: place + 2})
+    after = names.within({step.accumulator: place})
+    if isinstance(step.condition, Const) and step.condition.value is False:
+        return _bind(place, initial, compile_step(step.result, after))
+    quantifier = _quantifier(step)
+    if quantifier is not None:
+        decisive, predicate = quantifier
+        return _quantify(range_, place, bool(step.variable2), decisive, compile_step(predicate, inner))
+    return _general_loop(
+        step,
+        (range_, initial, compile_step(step.condition, inner), compile_step(step.step, inner)),
+        compile_step(step.result, after),
+        place,
+    )
+
+
+def _bind(place: int, initial: Run, result: Run) -> Run:
+    def start(slots: Slots) -> Value:
+        return _mutable(initial(slots))
+
+    def run(slots: Slots) -> Value:
+        slots[place] = start
+        value = result(slots)
+        kind = type(value)
+        if (kind is MutableList or kind is MutableMap) and _is_mutable(slots[place]):
+            return _frozen(value)
+        return value
+
+    return run
+
+
+def _is_mutable(value: Value) -> bool:
+    return type(value) is MutableList or type(value) is MutableMap
+
+
+def _mutable(value: Value) -> Value:
+    if isinstance(value, LISTS) and not len(value):
+        return MutableList()
+    if isinstance(value, MAPS) and not len(value):
+        return MutableMap({})
+    return value
+
+
+def _frozen(value: Value) -> Value:
+    return Map.of(value.items()) if type(value) is MutableMap else tuple(value)
+
+
+def _quantifier(step: Loop) -> tuple[bool, Step] | None:
+    """Tell whether a loop is `all` or `exists`: what decides it, and its predicate."""
+    match step:
+        case Loop(
+            accumulator="@result",
+            condition=Apply(function="@not_strictly_false"),
+            step=Logic(decisive=decisive, terms=[Follow(path=Variable(name="@result", keys=[])), predicate]),
+            result=Follow(path=Variable(name="@result", keys=[])),
+            initial=Const(value=bool()),
+        ):
+            return decisive, predicate
+        case _:
+            return None
+
+
+def _quantify(range_: Run, place: int, two: bool, decisive: bool, predicate: Run) -> Run:  # noqa: FBT001 - internal
+    one, other = place + 1, place + 2
+
+    def run(slots: Slots) -> Value:
+        pairs = _pairs(range_(slots), two=two)
+        fault: Fault | None = None
+        for slots[one], slots[other] in pairs:
+            try:
+                value = predicate(slots)
+            except Fault as error:
+                fault = fault or error
+                continue
+            if value is decisive:
+                return decisive
+            if type(value) is not bool:
+                fault = fault or no_such_overload("&&")
+        if fault is not None:
+            raise fault
+        return not decisive
+
+    return run
+
+
+def _pairs(range_: Value, *, two: bool) -> Iterator[tuple[Value, Value]]:
+    pairs = pairs_of(range_, two=two)
+    if pairs is None:
+        raise Fault(f"a loop over a {type_name(range_)}, want a list or a map")
+    return pairs
+
+
+def _general_loop(step: Loop, parts: tuple[Run, Run, Run, Run], result: Run, place: int) -> Run:
+    range_, initial, condition, advance = parts
+    two = bool(step.variable2)
+
+    def run(slots: Slots) -> Value:
+        pairs = _pairs(range_(slots), two=two)
+        slots[place] = lambda slots: _mutable(initial(slots))
+        for slots[place + 1], slots[place + 2] in pairs:
+            try:
+                if condition(slots) is False:
+                    break
+            except Fault:
+                pass
+            try:
+                slots[place] = advance(slots)
+            except Fault as fault:
+                slots[place] = fault
+        value = result(slots)
+        return _frozen(value) if _is_mutable(value) else value
+
+    return run
+
+
+_COMPILE: Final[dict[type[Step], Callable[..., Run]]] = {
+    Const: _const,
+    Follow: _follow,
+    Apply: _apply,
+    Logic: _logic,
+    Equality: _equality,
+    Membership: _membership,
+    MakeList: _make_list,
+    MakeMap: _make_map,
+    Loop: _loop,
+    OrElse: _or_else,
+}

@@ -1,0 +1,239 @@
+"""Selectors: expressions that are compiled once and decide for many devices."""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from dra_driver.api.semver import Semver
+from dra_driver.cel import exact
+from dra_driver.cel import type as t
+from dra_driver.cel.check import Checked, check
+from dra_driver.cel.device import DeviceInput
+from dra_driver.cel.environment import Environment, environment
+from dra_driver.cel.error import (
+    Abort,
+    CompileError,
+    EvaluationError,
+    Fault,
+    Interrupted,
+    InterruptError,
+    LimitError,
+    OverLimit,
+)
+from dra_driver.cel.estimate import estimate
+from dra_driver.cel.fast import compile_step
+from dra_driver.cel.fastpath import Names
+from dra_driver.cel.parser import issue_at, parse
+from dra_driver.cel.plan import Step, plan
+from dra_driver.cel.reads import Read, find_reads, project
+from dra_driver.cel.type import Kind, Type
+from dra_driver.cel.validate import validate
+from dra_driver.cel.value import LISTS, Value, type_name
+
+MAX_COST: Final = 1_000_000
+MAX_LENGTH: Final = 10 * 1024
+CACHE_SIZE: Final = 512
+# The static model is no proof; what it puts far from the limit cannot reach it.
+_MARGIN: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What an expression may use.
+
+    `stored`: everything that Kubernetes 1.37 knows, as its allocator does; else what its API server accepts in new
+    objects. `lists` and `consumable_capacity` are the feature gates DRAListTypeAttributes and DRAConsumableCapacity,
+    which only matter for new ones. `cost_limit` is that of one evaluation.
+    """
+
+    stored: bool = True
+    lists: bool = False
+    consumable_capacity: bool = True
+    cost_limit: int = MAX_COST
+
+
+DEFAULT: Final = Options()
+
+
+class Program:
+    """A compiled expression. Safe to share between threads."""
+
+    __slots__ = ("_fast", "_limit", "_plan", "_reads", "_slots", "estimated_cost", "expression", "reads", "type")
+
+    def __init__(self, expression: str, checked: Checked, env: Environment, options: Options) -> None:
+        self.expression = expression
+        self.type = checked.type
+        self.reads: frozenset[Read] = find_reads(checked.root)
+        self._reads = tuple(sorted(self.reads))
+        self.estimated_cost = estimate(checked, env).high
+        self._limit = options.cost_limit
+        self._plan: Step = plan(checked, env)
+        names = Names()
+        self._fast: Callable[[list[Value]], Value] | None = None
+        if self.estimated_cost * _MARGIN <= self._limit:
+            self._fast = compile_step(self._plan, names)
+        self._slots: list[Value] = [None] * names.counter[0]
+
+    def key(self, device: DeviceInput) -> Hashable:
+        """Give what the expression sees of a device. Devices with equal keys have equal results."""
+        return project(self._reads, device)
+
+    def value(self, device: DeviceInput) -> Value:
+        """Give the value for a device. Raises EvaluationError."""
+        view = device.view
+        if self._fast is None or not view.is_bounded:
+            return self.value_with_cost(device)[0]
+        if view.problem:
+            raise self._error(device, view.problem, EvaluationError, 0)
+        slots = self._slots.copy()
+        slots[0], slots[1], slots[2] = view.root, view.attributes, view.capacity
+        try:
+            return self._fast(slots)
+        except (Fault, Abort, RecursionError) as error:
+            raise self._translate(device, error, 0) from None
+
+    def value_with_cost(self, device: DeviceInput, interrupt: Callable[[], bool] | None = None) -> tuple[Value, int]:
+        """Give the value for a device and what it cost. `interrupt` is asked now and then whether to stop.
+
+        Raises EvaluationError with the cost until then.
+        """
+        view = device.view
+        if view.problem:
+            raise self._error(device, view.problem, EvaluationError, 0)
+        try:
+            value, run = exact.evaluate(self._plan, view.root, self._limit, interrupt)
+        except RecursionError as error:
+            raise self._translate(device, error, 0) from None
+        if isinstance(value, Fault | Abort):
+            raise self._translate(device, value, run.cost) from None
+        return value, run.cost
+
+    def _translate(self, device: DeviceInput, error: Exception, cost: int) -> EvaluationError:
+        match error:
+            case OverLimit():
+                return self._error(device, str(error), LimitError, cost)
+            case Interrupted():
+                return self._error(device, str(error), InterruptError, cost)
+            case RecursionError():
+                return self._error(device, "nested too deeply", LimitError, cost)
+            case _:
+                return self._error(device, explain_fault(str(error)), EvaluationError, cost)
+
+    def _error(self, device: DeviceInput, problem: str, kind: type[EvaluationError], cost: int) -> EvaluationError:
+        subject = f"device {device.name}: " if device.name else ""
+        return kind(
+            f"{subject}{self.expression!r}: {problem}", expression=self.expression, device=device.name, cost=cost
+        )
+
+
+class Selector(Program):
+    """A compiled expression that gives a bool."""
+
+    __slots__ = ()
+
+    def evaluate(self, device: DeviceInput, interrupt: Callable[[], bool] | None = None) -> bool:
+        """Tell whether the expression selects the device. Raises EvaluationError."""
+        value = self.value(device) if interrupt is None else self.value_with_cost(device, interrupt)[0]
+        return self._check(device, value, 0)
+
+    def evaluate_with_cost(self, device: DeviceInput, interrupt: Callable[[], bool] | None = None) -> tuple[bool, int]:
+        """Tell whether the expression selects the device, and what that cost. Raises EvaluationError."""
+        value, cost = self.value_with_cost(device, interrupt)
+        return self._check(device, value, cost), cost
+
+    def _check(self, device: DeviceInput, value: Value, cost: int) -> bool:
+        if type(value) is bool:
+            return value
+        raise self._error(device, f"gives a {type_name(value)}, want a bool", EvaluationError, cost)
+
+
+Scalar = bool | int | str | Semver
+
+
+class DerivedAttribute(Program):
+    """A compiled expression that gives the value of an attribute: a bool, int, string or version, or a list of them."""
+
+    __slots__ = ()
+
+    def evaluate(self, device: DeviceInput) -> Scalar | tuple[Scalar, ...]:
+        """Give the value for a device. Raises EvaluationError."""
+        value = self.value(device)
+        if type(value) in _SCALARS:
+            return value  # type: ignore[no-any-return]
+        if isinstance(value, LISTS):
+            elements = tuple(value)
+            if all(type(element) is type(elements[0]) and type(element) in _SCALARS for element in elements):
+                return elements
+        raise self._error(
+            device, f"gives a {type_name(value)}, want a scalar or a list of one kind", EvaluationError, 0
+        )
+
+
+_SCALARS: Final = frozenset((bool, int, str, Semver))
+
+
+def explain_fault(problem: str) -> str:
+    """Add how to guard against an error, if that is known."""
+    if problem.startswith("no such key: "):
+        name = problem.removeprefix("no such key: ")
+        return f'{problem}; guard it with "domain" in device.attributes && has(….{name}), or read ….?{name}.orValue(…)'
+    return problem
+
+
+def compile_selector(expression: str, *, options: Options = DEFAULT) -> Selector:
+    """Compile a selector. Raises CompileError with all that is wrong. What was compiled lately is kept."""
+    return _compile_selector(expression, options)
+
+
+def compile_attribute(expression: str, *, options: Options = DEFAULT) -> DerivedAttribute:
+    """Compile the expression of a derived attribute. Raises CompileError."""
+    return _compile_attribute(expression, options)
+
+
+@lru_cache(CACHE_SIZE)
+def _compile_selector(expression: str, options: Options) -> Selector:
+    checked, env = _analyse(expression, options)
+    if checked.type not in (t.BOOL, env.value):
+        raise _wrong_result(expression, checked, "want a bool")
+    return Selector(expression, checked, env, options)
+
+
+@lru_cache(CACHE_SIZE)
+def _compile_attribute(expression: str, options: Options) -> DerivedAttribute:
+    checked, env = _analyse(expression, options)
+    type_ = checked.type
+    if type_.kind is Kind.LIST and (options.stored or options.lists):
+        type_ = type_.parameters[0]
+    if not _is_scalar(type_):
+        raise _wrong_result(expression, checked, "want a string, int, bool or semver, or a list of them")
+    return DerivedAttribute(expression, checked, env, options)
+
+
+def _is_scalar(type_: Type) -> bool:
+    return type_ in (t.BOOL, t.INT, t.STRING, t.ANY, t.DYN, t.SEMVER)
+
+
+def _analyse(expression: str, options: Options) -> tuple[Checked, Environment]:
+    env = environment(stored=options.stored, lists=options.lists, consumable_capacity=options.consumable_capacity)
+    checked = check(expression, parse(expression), env)
+    validate(checked)
+    return checked, env
+
+
+def _wrong_result(expression: str, checked: Checked, wanted: str) -> CompileError:
+    return CompileError(expression, (issue_at(expression, 0, f"the expression gives a {checked.type}", wanted),))
+
+
+def validate_selector(expression: str, *, options: Options = DEFAULT) -> tuple[str, ...]:
+    """Give everything that the API server has against an expression; nothing, if it accepts it."""
+    size = len(expression.encode(errors="replace"))
+    if size > MAX_LENGTH:
+        return (f"{size} bytes, want at most {MAX_LENGTH}",)
+    try:
+        selector = compile_selector(expression, options=options)
+    except CompileError as error:
+        return tuple(map(str, error.issues))
+    if selector.estimated_cost > MAX_COST:
+        return (f"estimated cost {selector.estimated_cost}, want at most {MAX_COST}; use fewer or smaller loops",)
+    return ()
