@@ -3,13 +3,14 @@
 Pure: objects in, an allocation or a refusal out. The default policy gives the devices that the structured allocator of
 Kubernetes 1.37 gives, and errors of the same class.
 
-    from controller.allocator import Allocated, Problem, SelectorCache, allocate
+    from controller.allocator import Allocated, Problem, allocate
 
-    answer = allocate(Problem(node=…, claims=…, slices=…, classes=…, allocated=…, new_share_id=…), SelectorCache(…))
+    answer = allocate(Problem(node=…, claims=…, slices=…, classes=…, allocated=…, new_share_id=…))
 """
 
 from controller.allocator.allocation import Allocated, Answer, Problem, Refused, Undecided, allocate
 from controller.allocator.error import AllocationError, ErrorClass
+from controller.allocator.expression import CelCompiler
 from controller.allocator.feature import Features, features_of_gates, features_of_names, features_of_version
 from controller.allocator.selector import (
     CompileFailureError,
@@ -22,6 +23,7 @@ __all__ = [
     "Allocated",
     "AllocationError",
     "Answer",
+    "CelCompiler",
     "CompileFailureError",
     "Compiler",
     "ErrorClass",

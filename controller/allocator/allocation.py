@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from controller.allocator.error import AllocationError, ErrorClass
+from controller.allocator.expression import CelCompiler
 from controller.allocator.feature import Features
 from controller.allocator.pool import Pool, gather_pools
 from controller.allocator.prune import build_pruner
@@ -63,8 +64,13 @@ class Undecided:
 Answer: TypeAlias = Allocated | Refused | Undecided
 
 
-def allocate(problem: Problem, selectors: SelectorCache) -> Answer:
-    """Find the allocation that upstream finds. Raises AllocationError with upstream's class of error."""
+def allocate(problem: Problem, selectors: SelectorCache | None = None) -> Answer:
+    """Find the allocation that upstream finds. Raises AllocationError with upstream's class of error.
+
+    `selectors` keeps compiled expressions from one call to the next.
+    """
+    if selectors is None:
+        selectors = SelectorCache(CelCompiler())
     features = problem.features
     slices = problem.slices
     if problem.taint_rules and features.device_taints:

@@ -8,6 +8,7 @@ from controller.allocator.cell import Cell
 from controller.allocator.state import DeviceId
 from controller.allocator.taint import preventing_taints
 from dra_driver.api.resource_v1 import Device, DeviceAttribute, DeviceTaint, ResourceSlice
+from dra_driver.cel import DeviceInput
 
 Counters: TypeAlias = dict[tuple[str, str], int]
 """Nano-units by counter set and counter."""
@@ -25,6 +26,7 @@ class Candidate:
     taints: tuple[DeviceTaint, ...]
     capacity: dict[str, int]
     is_shareable: bool
+    input: DeviceInput
     verdicts: dict[str, bool] = field(default_factory=dict)
     demands: dict[tuple[object, ...], Cell] = field(default_factory=dict)
     derived: dict[str, DeviceAttribute] = field(default_factory=dict)
@@ -47,6 +49,12 @@ def build_candidate(device: Device, slice_: ResourceSlice) -> Candidate:
         taints=preventing_taints(device) if device.taints else (),
         capacity={name: capacity.value.nanos for name, capacity in device.capacity.items()},
         is_shareable=bool(device.allow_multiple_allocations),
+        input=DeviceInput(
+            spec.driver,
+            device.attributes,
+            device.capacity,
+            allow_multiple_allocations=bool(device.allow_multiple_allocations),
+        ),
     )
 
 
