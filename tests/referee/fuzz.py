@@ -16,12 +16,16 @@ from random import Random
 from tests.referee import generate_cel, generate_text, ours, shrink, upstream
 from tests.referee.agreement import find_differences
 from tests.referee.certificate import certifying_question
+from tests.referee.generate_allocation import allocate_question
 from tests.referee.process import Answer, Question, Referee
 
 Drawn = tuple[Question, Callable[[Question, shrink.Disagrees], Question]]
 # How many questions of one kind are shrunk.
 _SHRUNK = 25
 _AGAIN = 3
+# Upstream's searches take microseconds or, if they explode, forever; those get a second chance.
+_TIMEOUT_MS = 1000
+_SECOND_TIMEOUT_MS = 20_000
 _WORD = re.compile(r"[A-Za-z_]+")
 
 
@@ -58,6 +62,8 @@ class Comparison:
         self._theirs.begin(question)
         self._ours.begin(question)
         theirs, ours = self._theirs.finish(), self._ours.finish()
+        if theirs.get("errorClass") == "timeout" and not ours.get("fit"):
+            theirs = self._theirs.ask({**question, "timeoutMs": _SECOND_TIMEOUT_MS})
         kinds = find_differences(question, theirs, ours)
         if not kinds and is_without_verdict(theirs) and ours.get("fit"):
             certificate = self._theirs.ask(certifying_question(question, ours))
@@ -93,11 +99,16 @@ def draw(op: str, random: Random) -> Drawn:
         question = generate_cel.question_of(random, tree)
         return question, lambda question, disagrees: shrink.shrink_expression(question, tree, disagrees)
     drawers = {
+        "allocate": _allocate_question,
         "quantity": generate_text.quantity_question,
         "semver": generate_text.semver_question,
         "name": generate_text.name_question,
     }
     return drawers[op](random), shrink.shrink_question
+
+
+def _allocate_question(random: Random) -> Question:
+    return {**allocate_question(random), "timeoutMs": _TIMEOUT_MS}
 
 
 def fuzz(comparison: Comparison, op: str, count: int, seed: int) -> Tally:

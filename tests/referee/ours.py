@@ -4,11 +4,13 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 
+from tests.referee.allocation import allocate
 from tests.referee.process import Answer, Question, Referee
 from tests.referee.selector import evaluate
 from tests.referee.text import check_name, read_quantity, read_semver
 
 OPERATIONS: dict[str, Callable[[Question], Answer]] = {
+    "allocate": allocate,
     "cel": evaluate,
     "quantity": read_quantity,
     "semver": read_semver,
