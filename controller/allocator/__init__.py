@@ -9,9 +9,12 @@ Kubernetes 1.37 gives, and errors of the same class.
 """
 
 from controller.allocator.allocation import Allocated, Answer, Problem, Refused, Undecided, allocate
+from controller.allocator.blocker import Blocker, BlockerCode
 from controller.allocator.error import AllocationError, ErrorClass
+from controller.allocator.explanation import Explanation, explain, fits_without
 from controller.allocator.expression import CelCompiler
 from controller.allocator.feature import Features, features_of_gates, features_of_names, features_of_version
+from controller.allocator.reason import Reason, ReasonCode
 from controller.allocator.selector import (
     CompileFailureError,
     Compiler,
@@ -23,18 +26,25 @@ __all__ = [
     "Allocated",
     "AllocationError",
     "Answer",
+    "Blocker",
+    "BlockerCode",
     "CelCompiler",
     "CompileFailureError",
     "Compiler",
     "ErrorClass",
     "EvaluationFailureError",
+    "Explanation",
     "Features",
     "Problem",
+    "Reason",
+    "ReasonCode",
     "Refused",
     "SelectorCache",
     "Undecided",
     "allocate",
+    "explain",
     "features_of_gates",
     "features_of_names",
     "features_of_version",
+    "fits_without",
 ]

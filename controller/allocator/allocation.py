@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from controller.allocator.error import AllocationError, ErrorClass
 from controller.allocator.expression import CelCompiler
 from controller.allocator.feature import Features
-from controller.allocator.pool import Pool, gather_pools
+from controller.allocator.pool import Pool, PoolId, gather_pools
 from controller.allocator.prune import build_pruner
 from controller.allocator.result import build_results
 from controller.allocator.search import Outcome, Search
@@ -71,13 +71,17 @@ def allocate(problem: Problem, selectors: SelectorCache | None = None) -> Answer
     """
     if selectors is None:
         selectors = SelectorCache(CelCompiler())
-    features = problem.features
+    gate = problem.features.consumable_capacity
+    state = build_allocated_state(problem.allocated, consumable_capacity=gate)
+    return allocate_from(problem, known_pools(problem), state, selectors)
+
+
+def known_pools(problem: Problem, completed: frozenset[PoolId] = frozenset()) -> tuple[Pool, ...]:
+    """Give the pools of the problem's node, taint rules applied; see gather_pools."""
     slices = problem.slices
-    if problem.taint_rules and features.device_taints:
+    if problem.taint_rules and problem.features.device_taints:
         slices = apply_taint_rules(slices, problem.taint_rules)
-    pools = gather_pools(problem.node, slices, features)
-    state = build_allocated_state(problem.allocated, consumable_capacity=features.consumable_capacity)
-    return allocate_from(problem, pools, state, selectors)
+    return gather_pools(problem.node, slices, problem.features, completed)
 
 
 def allocate_from(problem: Problem, pools: Sequence[Pool], state: AllocatedState, selectors: SelectorCache) -> Answer:

@@ -210,10 +210,16 @@ def _has_counters(ledger: Ledger, index: int) -> bool:
     return all(available[key] >= amount for key, amount in candidate.consumption.items())
 
 
+def _is_shareable(ledger: Ledger, index: int) -> bool:
+    return ledger.table.features.consumable_capacity and ledger.table.candidates[index].is_shareable
+
+
 def _is_charged(ledger: Ledger, index: int) -> bool:
-    """Tell whether the counters of a shared device are charged already."""
+    """Tell whether counters are no matter: those of a shared device that are charged already, or all of a pool."""
     candidate = ledger.table.candidates[index]
-    if not (ledger.table.features.consumable_capacity and candidate.is_shareable):
+    if ledger.table.pool_of[index] in ledger.table.uncounted:
+        return True
+    if not _is_shareable(ledger, index):
         return False
     return index in ledger.shares or candidate.id in ledger.table.state.shares
 
@@ -238,8 +244,10 @@ def _shares(ledger: Ledger, index: int, wishes: Sequence[Mapping[str, int]]) -> 
     """Give how many requests one device can serve at most."""
     table = ledger.table
     candidate = table.candidates[index]
-    if not (table.features.consumable_capacity and candidate.is_shareable):
+    if not _is_shareable(ledger, index):
         return 1
+    if index in table.unmetered:
+        return len(wishes)
     held: Mapping[str, int] = table.state.consumed.get(candidate.id, {})
     given = ledger.consumed.get(index, {})
     most = len(wishes)
@@ -303,7 +311,7 @@ def _least(left: Mapping[Hashable, int], right: Mapping[Hashable, int]) -> dict[
 
 def _counter_demand(ledger: Ledger, part: _Part) -> dict[Hashable, int]:
     candidate = ledger.table.candidates[part[1].index]
-    if not candidate.consumption or (ledger.table.features.consumable_capacity and candidate.is_shareable):
+    if not candidate.consumption or _is_charged(ledger, part[1].index) or _is_shareable(ledger, part[1].index):
         return {}
     return {(ledger.table.pool_of[part[1].index], name): amount for (_, name), amount in candidate.consumption.items()}
 
@@ -319,8 +327,7 @@ def _counters_left(ledger: Ledger) -> dict[Hashable, int]:
 
 def _capacity_demand(ledger: Ledger, part: _Part) -> dict[Hashable, int]:
     alternative, group = part
-    candidate = ledger.table.candidates[group.index]
-    if not (ledger.table.features.consumable_capacity and candidate.is_shareable):
+    if not _is_shareable(ledger, group.index) or group.index in ledger.table.unmetered:
         return {}
     return dict(ledger.table.cell(alternative, group.index).demand)
 

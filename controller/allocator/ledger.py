@@ -65,7 +65,7 @@ class Ledger:
         for name, amount in cell.demand:
             taken = (held[name] if held else 0) + (given.get(name, 0) if given else 0)
             if taken + amount > candidate.capacity[name]:
-                return False
+                return index in self.table.unmetered
         return True
 
     def grant(self, alternative: Alternative, index: int, cell: Cell) -> Grant | None:
@@ -159,6 +159,8 @@ class Ledger:
 
     def _take_counters(self, grant: Grant, candidate: Candidate) -> bool:
         pool = self.table.pool_of[grant.index]
+        if pool in self.table.uncounted:
+            return True
         if self.table.features.compatibility_groups and not self._join_groups(grant, pool, candidate):
             return False
         available = self.available_counters(pool)

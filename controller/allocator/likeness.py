@@ -69,14 +69,15 @@ class Likeness:
         consumed = self.table.state.consumed.get(candidate.id)
         left = {name: amount - (consumed[name] if consumed else 0) for name, amount in candidate.capacity.items()}
         counters: Hashable = None
-        if candidate.groups:
-            pool = self.table.pool_of[index]
+        pool = self.table.pool_of[index]
+        if candidate.groups and pool not in self.table.uncounted:
             counters = (pool.id, frozenset(candidate.consumption.items()), frozenset(candidate.groups.items()))
         is_held = ledger.is_held(index)
         return (
             is_held,
             candidate.id in self.table.state.shares,
             candidate.is_shareable,
+            index in self.table.unmetered,
             frozenset(left.items()),
             counters,
             tuple(self._look_through(alternative, index, is_held=is_held) for alternative in self.alternatives),

@@ -41,10 +41,13 @@ class Pool:
         return not self.is_incomplete and not self.invalid
 
 
-def gather_pools(node: Node, slices: Sequence[ResourceSlice], features: Features) -> tuple[Pool, ...]:
+def gather_pools(
+    node: Node, slices: Sequence[ResourceSlice], features: Features, completed: frozenset[PoolId] = frozenset()
+) -> tuple[Pool, ...]:
     """Give the pools with devices for `node`, out of all slices of the cluster.
 
-    Slices of old generations are ignored. Raises AllocationError for a malformed node selector.
+    Slices of old generations are ignored. What is there of the pools `completed` counts as all of them. Raises
+    AllocationError for a malformed node selector.
     """
     relevant = _group(_relevant_slices(node, slices, features))
     pools = [
@@ -52,6 +55,9 @@ def gather_pools(node: Node, slices: Sequence[ResourceSlice], features: Features
         for pool_id, group in relevant.items()
         if (pool := _build_checked_pool(pool_id, group, slices, features)) is not None
     ]
+    for place, pool in enumerate(pools):
+        if pool.is_incomplete and pool.id in completed:
+            pools[place] = _build_pool(pool.id, relevant[pool.id], (), features)
     pools.sort(key=attrgetter("has_binding_conditions", "id"))
     return tuple(pools)
 

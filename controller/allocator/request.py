@@ -57,6 +57,11 @@ class Alternative:
         return f"{self.parent}/{self.name}" if self.parent else self.name
 
     @property
+    def path(self) -> str:
+        """The request under its claim: `namespace/claim/main/sub`."""
+        return f"{self.claim_name}/{self.result_name}"
+
+    @property
     def subject(self) -> str:
         """The request as texts name it."""
         return f"claim {self.claim_name}, request {self.name}"

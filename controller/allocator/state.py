@@ -36,6 +36,15 @@ class AllocatedState:
         """Count no longer what `claim` holds; it must have been added before."""
         self._change(claim, -1)
 
+    def without(self, devices: frozenset[DeviceId]) -> "AllocatedState":
+        """Give the state as if nobody held the devices."""
+        return AllocatedState(
+            self.consumable_capacity,
+            Counter({device: count for device, count in self.whole.items() if device not in devices}),
+            Counter({device: count for device, count in self.shares.items() if device not in devices}),
+            {device: consumed for device, consumed in self.consumed.items() if device not in devices},
+        )
+
     def is_allocated(self, device: DeviceId) -> bool:
         """Tell whether anybody holds the device or a share of it."""
         return device in self.whole or device in self.shares

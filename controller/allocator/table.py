@@ -4,9 +4,10 @@ Cells are filled when they are first asked for, since upstream evaluates selecto
 an expression that fails makes the whole allocation fail.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from controller.allocator.blocker import Blocker, BlockerCode
 from controller.allocator.candidate import Candidate, find_attribute
 from controller.allocator.capacity import AmountError, plan_demand
 from controller.allocator.cell import FIT, MISFITS, UNLISTED, Cell, Misfit, fitting_cell
@@ -45,6 +46,9 @@ class Table:
     candidates: list[Candidate] = field(default_factory=list)
     pool_of: list[Pool] = field(default_factory=list)
     held: list[bool] = field(default_factory=list)
+    forgiven: frozenset[Blocker] = frozenset()
+    uncounted: frozenset[Pool] = frozenset()
+    unmetered: frozenset[int] = frozenset()
     claims: list[ClaimPlan] = field(default_factory=list)
     values: dict[tuple[str, str | None], list[Value | bool | None]] = field(default_factory=dict)
 
@@ -94,45 +98,67 @@ class Table:
             attribute = found
         return attribute_value(attribute, lists=self.features.list_type_attributes)
 
+    def misfits(self, alternative: Alternative, candidate: Candidate) -> Iterator[Misfit]:
+        """Yield every reason why the device can never serve the request, in upstream's order.
+
+        Raises AllocationError, also for selectors that upstream would not reach.
+        """
+        yield from self._select(alternative, candidate)
+        cell = self._measure(alternative, candidate)
+        if cell.misfit is not None:
+            yield cell.misfit
+        yield from self._block(alternative, candidate)
+
     def _evaluate(self, alternative: Alternative, candidate: Candidate) -> Cell:
-        misfit = self._select(alternative, candidate)
-        if misfit is not None:
+        if self.forgiven:
+            return self._evaluate_leniently(alternative, candidate)
+        for misfit in self._select(alternative, candidate):
             return MISFITS[misfit]
         cell = self._measure(alternative, candidate)
         if cell.misfit is not None:
             return cell
-        if (
-            candidate.slice.spec.skip_node_operations
-            and self.features.knows_node_operations
-            and not (
-                self.features.optional_node_operations and _OPTIONAL_OPERATIONS in self.node.status.declared_features
-            )
-        ):
-            return MISFITS[Misfit.NODE_OPERATIONS]
-        if not self.features.partitionable_devices and candidate.device.consumes_counters:
-            return MISFITS[Misfit.PARTITIONS_OFF]
-        if (
-            self.features.device_taints
-            and candidate.taints
-            and untolerated_taint(candidate.taints, alternative.tolerations) is not None
-        ):
-            return MISFITS[Misfit.TAINT]
+        for misfit in self._block(alternative, candidate):
+            return MISFITS[misfit]
         return cell
 
-    def _select(self, alternative: Alternative, candidate: Candidate) -> Misfit | None:
+    def _evaluate_leniently(self, alternative: Alternative, candidate: Candidate) -> Cell:
+        """Overlook what is forgiven, but hold `All` to the devices that it means; errors are misfits."""
+        try:
+            for misfit in self.misfits(alternative, candidate):
+                is_listed = alternative.is_all and misfit in UNLISTED
+                if is_listed or find_blocker(misfit, alternative, candidate) not in self.forgiven:
+                    return MISFITS[misfit]
+            cell = self._measure(alternative, candidate)
+        except AllocationError:
+            return MISFITS[Misfit.REQUEST_SELECTOR]
+        return FIT if cell.misfit is not None else cell
+
+    def _block(self, alternative: Alternative, candidate: Candidate) -> Iterator[Misfit]:
+        """Yield what takes a device away that `All` would still list."""
+        features = self.features
+        if candidate.slice.spec.skip_node_operations and features.knows_node_operations:
+            declared = self.node.status.declared_features
+            if not features.optional_node_operations or _OPTIONAL_OPERATIONS not in declared:
+                yield Misfit.NODE_OPERATIONS
+        if not features.partitionable_devices and candidate.device.consumes_counters:
+            yield Misfit.PARTITIONS_OFF
+        taints = candidate.taints if features.device_taints else ()
+        if taints and untolerated_taint(taints, alternative.tolerations) is not None:
+            yield Misfit.TAINT
+
+    def _select(self, alternative: Alternative, candidate: Candidate) -> Iterator[Misfit]:
         if candidate.device.binding_conditions and not self.features.device_binding_and_status:
-            return Misfit.BINDING_CONDITIONS
+            yield Misfit.BINDING_CONDITIONS
         device_class = alternative.device_class
         subject = f"class {device_class.metadata.name}"
         if not self.selectors.matches(candidate, device_class.spec.selectors, subject):
-            return Misfit.CLASS_SELECTOR
+            yield Misfit.CLASS_SELECTOR
         if not self.selectors.matches(candidate, alternative.selectors, f"claim {alternative.claim_name}"):
-            return Misfit.REQUEST_SELECTOR
+            yield Misfit.REQUEST_SELECTOR
         if candidate.slice.spec.per_device_node_selection and not matches_device_node(
             self.node, candidate.device, candidate.slice
         ):
-            return Misfit.OTHER_NODE
-        return None
+            yield Misfit.OTHER_NODE
 
     def _measure(self, alternative: Alternative, candidate: Candidate) -> Cell:
         if not self.features.consumable_capacity or not (candidate.capacity or alternative.capacity):
@@ -153,6 +179,14 @@ class Table:
         except AmountError as error:
             raise AllocationError(f"{alternative.subject}: device {candidate.subject}: {error}") from error
         return MISFITS[Misfit.CAPACITY] if isinstance(demand, str) else fitting_cell(demand)
+
+
+def find_blocker(misfit: Misfit, alternative: Alternative, candidate: Candidate) -> Blocker:
+    """Give the blocker that a misfit stands for: of the device, or of the device and the request."""
+    code = BlockerCode(misfit.value)
+    if misfit in (Misfit.CLASS_SELECTOR, Misfit.REQUEST_SELECTOR, Misfit.CAPACITY, Misfit.TAINT):
+        return Blocker(code, alternative.path, candidate.subject)
+    return Blocker(code, device=candidate.subject)
 
 
 def _plan_claim(table: Table, claim: ResourceClaim, index: int, classes: Mapping[str, DeviceClass]) -> ClaimPlan:
