@@ -8,19 +8,22 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from random import Random
 
 from tests.referee import generate_text, upstream
+from tests.referee.generate_allocation import allocate_question
 from tests.referee.process import Answer, Question, Referee
 
 FOLDER = Path(__file__).parent / "corpus"
 SEED = 37
 # An answer that upstream does not give every time is no verdict.
-_TIMES = 3
+_TIMES = 10
+# Replaying takes Python a second for each 100,000.
+_DEAREST = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +38,14 @@ class Case:
 class Corpus:
     """What is recorded of one operation: the first `size` of `questions` that are no longer than `longest` bytes.
 
-    No outcome may take more than `share` of the whole.
+    `shares` bounds how much of the whole an outcome may be; that of `""` holds for those that are not named.
     """
 
     op: str
     size: int
     questions: Callable[[Random], Iterator[Question]]
     longest: int = 1000
-    share: float = 1.0
+    shares: Mapping[str, float] = field(default_factory=dict)
 
 
 def _endless(draw: Callable[[Random], Question]) -> Callable[[Random], Iterator[Question]]:
@@ -50,6 +53,7 @@ def _endless(draw: Callable[[Random], Question]) -> Callable[[Random], Iterator[
 
 
 CORPORA = (
+    Corpus("allocate", 1600, _endless(allocate_question), longest=3000, shares={"True": 1, "False": 0.3, "": 0.08}),
     Corpus("quantity", 1500, _endless(generate_text.quantity_question)),
     Corpus("semver", 700, _endless(generate_text.semver_question)),
     Corpus("name", 1000, _endless(generate_text.name_question)),
@@ -71,9 +75,12 @@ def record_cases(referee: Referee, corpus: Corpus) -> Iterator[Case]:
             continue
         seen.add(key)
         answer = settled_answer(referee, question)
-        if answer is None or outcomes[_outcome(answer)] >= corpus.size * corpus.share:
+        if answer is None or max((cost or 0 for cost in answer.get("costs", ())), default=0) > _DEAREST:
             continue
-        outcomes[_outcome(answer)] += 1
+        outcome = _outcome(answer)
+        if outcomes[outcome] >= corpus.size * corpus.shares.get(outcome, corpus.shares.get("", 1)):
+            continue
+        outcomes[outcome] += 1
         yield Case(question, answer)
         if outcomes.total() == corpus.size:
             return

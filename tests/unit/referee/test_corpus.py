@@ -56,5 +56,5 @@ def test_only_what_upstream_always_answers_is_recorded(
 
 def test_a_corpus_is_recorded_without_repetitions_long_questions_and_too_much_of_the_same(referee: Referee) -> None:
     texts = ["1", "1", "bad", "x" * 100, "new", "2", "3"]
-    corpus = Corpus("quantity", 3, lambda _: iter([{"text": text} for text in texts]), longest=50, share=0.7)
+    corpus = Corpus("quantity", 3, lambda _: iter([{"text": text} for text in texts]), longest=50, shares={"": 0.7})
     assert [case.question["text"] for case in record_cases(referee, corpus)] == ["1", "bad", "2"]
