@@ -14,6 +14,7 @@ from controller.allocator.error import AllocationError, ErrorClass
 from controller.allocator.explanation import Explanation, explain, fits_without
 from controller.allocator.expression import CelCompiler
 from controller.allocator.feature import Features, features_of_gates, features_of_names, features_of_version
+from controller.allocator.policy import Policy, parse_policy
 from controller.allocator.reason import Reason, ReasonCode
 from controller.allocator.selector import (
     CompileFailureError,
@@ -35,6 +36,7 @@ __all__ = [
     "EvaluationFailureError",
     "Explanation",
     "Features",
+    "Policy",
     "Problem",
     "Reason",
     "ReasonCode",
@@ -47,4 +49,5 @@ __all__ = [
     "features_of_names",
     "features_of_version",
     "fits_without",
+    "parse_policy",
 ]

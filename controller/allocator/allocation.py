@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 from controller.allocator.error import AllocationError, ErrorClass
 from controller.allocator.expression import CelCompiler
 from controller.allocator.feature import Features
+from controller.allocator.policy import Policy, order_candidates, policy_of
 from controller.allocator.pool import Pool, PoolId, gather_pools
 from controller.allocator.prune import build_pruner
 from controller.allocator.result import build_results
@@ -27,6 +28,7 @@ class Problem:
     """Claims that are to be allocated together on `node`, and everything that decides about it.
 
     `slices` are all slices of the cluster, `allocated` all claims with an allocation, `classes` go by name.
+    `policy` is for all claims; None takes that of each claim or class from its annotation.
     `budget` is how many devices the search may try before it gives up. `new_share_id` makes share IDs (lower-case
     UUIDs). Shares of a device that is no longer shareable keep it from being given away; upstream gives it away, and
     so does this with `refuses_stale_shares` off.
@@ -39,6 +41,7 @@ class Problem:
     allocated: Sequence[ResourceClaim] = ()
     taint_rules: Sequence[DeviceTaintRule] = ()
     features: Features = field(default_factory=Features)
+    policy: Policy | None = Policy.FIRST_FIT
     budget: int = DEFAULT_BUDGET
     refuses_stale_shares: bool = True
     new_share_id: Callable[[], str]
@@ -88,6 +91,7 @@ def allocate_from(problem: Problem, pools: Sequence[Pool], state: AllocatedState
     """Do the same with pools and allocations that are known already; those of `problem` are not looked at."""
     table = Table(problem.node, problem.features, selectors, state, pools, problem.refuses_stale_shares)
     table.plan(problem.claims, problem.classes)
+    apply_policy(table, problem.policy)
     search = search_table(table, problem.budget)
     if search is None:
         return Undecided()
@@ -101,9 +105,19 @@ def allocate_from(problem: Problem, pools: Sequence[Pool], state: AllocatedState
 
 def search_table(table: Table, budget: int) -> Search | None:
     """Search plainly while that is cheap, then with all that can be known in advance; None if nothing came out."""
-    order = range(len(table.candidates))
-    search = Search(table, order, budget=min(budget, _PLAIN_BUDGET))
+    search = Search(table, budget=min(budget, _PLAIN_BUDGET))
     if search.run() is not Outcome.EXHAUSTED:
         return search
-    search = Search(table, order, build_pruner(table, order), budget)
+    search = Search(table, build_pruner(table), budget)
     return search if search.run() is not Outcome.EXHAUSTED else None
+
+
+def apply_policy(table: Table, policy: Policy | None) -> None:
+    """Order the candidates of each request; without a policy as annotations say. Raises AllocationError."""
+    if policy is Policy.FIRST_FIT:
+        return
+    for plan in table.claims:
+        for request in plan.requests:
+            for alternative in request.alternatives:
+                chosen = policy or policy_of(plan.claim, alternative.device_class)
+                alternative.order = order_candidates(table, alternative, chosen)

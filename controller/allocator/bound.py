@@ -51,7 +51,6 @@ class Bound:
     """Checks of one table; the search asks at each step."""
 
     likeness: Likeness
-    order: Sequence[int]
 
     def is_refuted(self, ledger: Ledger, position: Position) -> bool:
         """Tell whether there is certainly no way on from `position`."""
@@ -76,7 +75,7 @@ class Bound:
 
     def _group(self, ledger: Ledger, position: Position) -> list[Group]:
         groups: dict[Hashable, Group] = {}
-        for place, index in enumerate(self.order):
+        for place, index in enumerate(position.alternative.order):
             key = self.likeness.key(ledger, index)
             group = groups.get(key)
             if group is None:

@@ -1,6 +1,6 @@
 """What tells a search where it need not look."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 from controller.allocator.bound import Bound
@@ -30,7 +30,7 @@ class CountingPruner:
         return not self.likeness.has_errors and self.bound.is_refuted(ledger, position)
 
 
-def build_pruner(table: Table, order: Sequence[int]) -> CountingPruner:
+def build_pruner(table: Table) -> CountingPruner:
     """Learn all about the table that does not change while it is searched."""
     likeness = Likeness(table)
-    return CountingPruner(likeness, Bound(likeness, order))
+    return CountingPruner(likeness, Bound(likeness))

@@ -1,6 +1,6 @@
 """What claims ask for: each request as a list of alternatives, of which a plain request has one."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -28,8 +28,8 @@ _INT_MAX: Final = 2**63 - 1
 class Alternative:
     """A request, or one of its subrequests.
 
-    `count` is how many devices it takes; with `is_all` those are `devices`, by index. `cells` holds what is known of
-    each candidate.
+    `count` is how many devices it takes; with `is_all` those are `devices`, by index. `order` is that in which
+    candidates are tried otherwise, `cells` holds what is known of each.
     """
 
     claim: int
@@ -49,6 +49,7 @@ class Alternative:
     constraints: tuple[Constraint, ...] = ()
     devices: tuple[int, ...] = ()
     cells: list[Cell | None] = field(default_factory=list)
+    order: Sequence[int] = ()
     capacity_key: tuple[object, ...] = ()
 
     @property

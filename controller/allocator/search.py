@@ -6,7 +6,7 @@ of frames stands for the recursion, so that no problem is too deep.
 A `Pruner` may cut off branches that hold neither a solution nor an error. The outcome is then the same, sooner.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Protocol, TypeAlias
@@ -92,13 +92,9 @@ _Frame: TypeAlias = _ClaimFrame | _RequestFrame | _ChoiceFrame | _SlotFrame
 
 @dataclass(slots=True, eq=False)
 class Search:
-    """One run over a table.
-
-    `order` gives the candidates in the order in which `ExactCount` tries them, `budget` is how many it may try.
-    """
+    """One run over a table; `budget` is how many devices it may try."""
 
     table: Table
-    order: Sequence[int]
     pruner: Pruner | None = None
     budget: int = 1000
     ledger: Ledger = field(init=False)
@@ -228,9 +224,9 @@ class Search:
 
     def _take_next(self, frame: _SlotFrame) -> bool:
         alternative, ledger, table, pruner = frame.alternative, self.ledger, self.table, self.pruner
-        cells = alternative.cells
-        for place in range(frame.next, len(self.order)):
-            index = self.order[place]
+        cells, order = alternative.cells, alternative.order
+        for place in range(frame.next, len(order)):
+            index = order[place]
             if not ledger.is_free(alternative, index):
                 continue
             cell = cells[index] or table.cell(alternative, index)

@@ -198,6 +198,7 @@ def _plan_claim(table: Table, claim: ResourceClaim, index: int, classes: Mapping
         alternatives = []
         for alternative in parser.parse(request, (index, position)):
             alternative.cells = [None] * len(table.candidates)
+            alternative.order = range(len(table.candidates))
             if alternative.is_all:
                 _list_all(table, alternative)
             alternatives.append(alternative)

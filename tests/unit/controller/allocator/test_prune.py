@@ -20,9 +20,8 @@ def _run(problem: Any, *, pruned: bool) -> Any:
     table = Table(problem.node, problem.features, SelectorCache(FakeCompiler(FUNCTIONS)), state, pools)
     try:
         table.plan(problem.claims, problem.classes)
-        order = range(len(table.candidates))
-        pruner: Pruner | None = build_pruner(table, order) if pruned else None
-        search = Search(table, order, pruner, budget=10**6)
+        pruner: Pruner | None = build_pruner(table) if pruned else None
+        search = Search(table, pruner, budget=10**6)
         outcome = search.run()
     except AllocationError as error:
         return error.error_class
