@@ -257,7 +257,7 @@ class _Checker:
             type_ = self.type_of(checked)
             if place in node.optional:
                 type_ = self.check_optional(checked, type_)
-            joined = self.join(checked, joined, type_)
+            joined = self.join(joined, type_)
         return self.set_type(node, t.list_of(joined or self.new_parameter()))
 
     def check_optional(self, node: Node, type_: Type) -> Type:
@@ -273,24 +273,23 @@ class _Checker:
         values: Type | None = None
         for entry in node.entries:
             entry.key = self.check(entry.key)
-            keys = self.join(entry.key, keys, self.type_of(entry.key))
+            keys = self.join(keys, self.type_of(entry.key))
             entry.value = self.check(entry.value)
             type_ = self.type_of(entry.value)
             if entry.optional:
                 type_ = self.check_optional(entry.value, type_)
-            values = self.join(entry.value, values, type_)
+            values = self.join(values, type_)
         if keys is None or values is None:
             keys, values = self.new_parameter(), self.new_parameter()
         return self.set_type(node, t.map_of(keys, values))
 
-    def join(self, node: Node, previous: Type | None, current: Type) -> Type:
+    def join(self, previous: Type | None, current: Type) -> Type:
+        """Give the type of elements so far; that they are of one type is checked later, since formats need not be."""
         if previous is None:
             return current
         if self.mapping.unify((previous,), (current,)):
             return t.most_general(previous, current)
-        shown = (self.mapping.substitute(each, to_dyn=True) for each in (current, previous))
-        self.report(node, "a {} after a {}; elements of a literal have one type".format(*shown))
-        return t.ERROR
+        return t.DYN
 
     def check_comprehension(self, node: Comprehension) -> Node:
         node.range = self.check(node.range)

@@ -10,8 +10,8 @@ from typing import Final
 from dra_driver.cel.charge import NEEDS_LIST
 from dra_driver.cel.equality import is_equal
 from dra_driver.cel.error import Abort, Fault, no_such_overload
-from dra_driver.cel.exact import pairs_of
-from dra_driver.cel.fastpath import Names, Slots, compile_path
+from dra_driver.cel.fastpath import compile_path
+from dra_driver.cel.loop import frozen, is_mutable, pairs_of, thawed
 from dra_driver.cel.plan import (
     Apply,
     Const,
@@ -26,17 +26,8 @@ from dra_driver.cel.plan import (
     Step,
     Variable,
 )
-from dra_driver.cel.value import (
-    LISTS,
-    MAPS,
-    Map,
-    MutableList,
-    MutableMap,
-    Optional,
-    Value,
-    map_key,
-    type_name,
-)
+from dra_driver.cel.slot import Names, Slots
+from dra_driver.cel.value import LISTS, Map, Optional, Value, map_key, type_name
 
 Run = Callable[[Slots], Value]
 _FOLDABLE: Final = frozenset(
@@ -298,9 +289,7 @@ def _or_else(step: OrElse, names: Names) -> Run:
 
 def _loop(step: Loop, names: Names) -> Run:
     range_, initial = compile_step(step.range, names), compile_step(step.initial, names)
-    place = names.add()
-    inner = names.within({step.accumulator: place, step.variable: place + 1, step.variable2: place + 2})
-    after = names.within({step.accumulator: place})
+    place, inner, after = names.enter(step.accumulator, step.variable, step.variable2)
     if isinstance(step.condition, Const) and step.condition.value is False:
         return _bind(place, initial, compile_step(step.result, after))
     quantifier = _quantifier(step)
@@ -317,33 +306,14 @@ def _loop(step: Loop, names: Names) -> Run:
 
 def _bind(place: int, initial: Run, result: Run) -> Run:
     def start(slots: Slots) -> Value:
-        return _mutable(initial(slots))
+        return thawed(initial(slots))
 
     def run(slots: Slots) -> Value:
         slots[place] = start
         value = result(slots)
-        kind = type(value)
-        if (kind is MutableList or kind is MutableMap) and _is_mutable(slots[place]):
-            return _frozen(value)
-        return value
+        return frozen(value) if is_mutable(value) and is_mutable(slots[place]) else value
 
     return run
-
-
-def _is_mutable(value: Value) -> bool:
-    return type(value) is MutableList or type(value) is MutableMap
-
-
-def _mutable(value: Value) -> Value:
-    if isinstance(value, LISTS) and not len(value):
-        return MutableList()
-    if isinstance(value, MAPS) and not len(value):
-        return MutableMap({})
-    return value
-
-
-def _frozen(value: Value) -> Value:
-    return Map.of(value.items()) if type(value) is MutableMap else tuple(value)
 
 
 def _quantifier(step: Loop) -> tuple[bool, Step] | None:
@@ -397,7 +367,7 @@ def _general_loop(step: Loop, parts: tuple[Run, Run, Run, Run], result: Run, pla
 
     def run(slots: Slots) -> Value:
         pairs = _pairs(range_(slots), two=two)
-        slots[place] = lambda slots: _mutable(initial(slots))
+        slots[place] = lambda slots: thawed(initial(slots))
         for slots[place + 1], slots[place + 2] in pairs:
             try:
                 if condition(slots) is False:
@@ -409,7 +379,7 @@ def _general_loop(step: Loop, parts: tuple[Run, Run, Run, Run], result: Run, pla
             except Fault as fault:
                 slots[place] = fault
         value = result(slots)
-        return _frozen(value) if _is_mutable(value) else value
+        return frozen(value) if is_mutable(value) and is_mutable(slots[place]) else value
 
     return run
 

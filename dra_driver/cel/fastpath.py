@@ -6,39 +6,12 @@ from typing import Final
 from dra_driver.cel.error import Fault, no_such_overload
 from dra_driver.cel.path import check_key, no_such_key, qualify, qualify_if_present
 from dra_driver.cel.plan import AnyKey, Choice, Key, Path, Relative, Step, Variable
+from dra_driver.cel.slot import ATTRIBUTES, CAPACITY, ROOT, Names, Slots
 from dra_driver.cel.value import NONE, Optional, Value, optional_of
 
-Slots = list[Value]
 Run = Callable[[Slots], Value]
-Compile = Callable[[Step, "Names"], Run]
-
-# The first slots of an evaluation.
-ROOT: Final = 0
-ATTRIBUTES: Final = 1
-CAPACITY: Final = 2
-FIRST: Final = 3
-_WIDTH: Final = 3
+Compile = Callable[[Step, Names], Run]
 _ABSENT: Final = object()
-
-
-class Names:
-    """Which slot a variable is in. Slots are counted over the whole expression."""
-
-    __slots__ = ("counter", "places")
-
-    def __init__(self, places: dict[str, int] | None = None, counter: list[int] | None = None) -> None:
-        self.places = places or {}
-        self.counter = counter or [FIRST]
-
-    def add(self) -> int:
-        """Take slots for the accumulator and two variables of a loop; give the first."""
-        place = self.counter[0]
-        self.counter[0] += _WIDTH
-        return place
-
-    def within(self, places: dict[str, int]) -> "Names":
-        """Give the names inside a loop."""
-        return Names({**self.places, **places}, self.counter)
 
 
 def compile_path(path: Path, names: Names, compile_step: Compile) -> Run:
@@ -75,10 +48,8 @@ def _choice(path: Choice, names: Names, compile_step: Compile) -> Run:
 
 
 def _variable(name: str, names: Names) -> Run:
-    place = names.places.get(name, ROOT)
-    if place == ROOT:
-        return lambda slots: slots[ROOT]
-    if (place - FIRST) % _WIDTH:
+    place = names.find(name)
+    if not names.is_accumulator(place):
         return lambda slots: slots[place]
 
     def accumulator(slots: Slots) -> Value:
@@ -94,7 +65,7 @@ def _variable(name: str, names: Names) -> Run:
 
 def _device_path(path: Variable, names: Names) -> Run | None:
     """Make a closure for what most expressions read: `device.attributes["domain"].name`."""
-    if path.name in names.places or path.name not in ("device", ".device"):
+    if names.find(path.name) != ROOT:
         return None
     match path.keys:
         case [Key(value="driver" | "allowMultipleAllocations" as field, optional=False, test=False)]:

@@ -23,10 +23,10 @@ from dra_driver.cel.error import (
 )
 from dra_driver.cel.estimate import estimate
 from dra_driver.cel.fast import compile_step
-from dra_driver.cel.fastpath import Names
 from dra_driver.cel.parser import issue_at, parse
-from dra_driver.cel.plan import Step, plan
+from dra_driver.cel.plan import plan
 from dra_driver.cel.reads import Read, find_reads, project
+from dra_driver.cel.slot import Names
 from dra_driver.cel.type import Kind, Type
 from dra_driver.cel.validate import validate
 from dra_driver.cel.value import LISTS, Value, type_name
@@ -59,7 +59,7 @@ DEFAULT: Final = Options()
 class Program:
     """A compiled expression. Safe to share between threads."""
 
-    __slots__ = ("_fast", "_limit", "_plan", "_reads", "_slots", "estimated_cost", "expression", "reads", "type")
+    __slots__ = ("_counted", "_fast", "_limit", "_reads", "_slots", "estimated_cost", "expression", "reads", "type")
 
     def __init__(self, expression: str, checked: Checked, env: Environment, options: Options) -> None:
         self.expression = expression
@@ -68,12 +68,13 @@ class Program:
         self._reads = tuple(sorted(self.reads))
         self.estimated_cost = estimate(checked, env).high
         self._limit = options.cost_limit
-        self._plan: Step = plan(checked, env)
+        step = plan(checked, env)
         names = Names()
+        self._counted = exact.compile_counted(step, names)
+        self._slots: list[Value] = [None] * names.size
         self._fast: Callable[[list[Value]], Value] | None = None
         if self.estimated_cost * _MARGIN <= self._limit:
-            self._fast = compile_step(self._plan, names)
-        self._slots: list[Value] = [None] * names.counter[0]
+            self._fast = compile_step(step, Names())
 
     def key(self, device: DeviceInput) -> Hashable:
         """Give what the expression sees of a device. Devices with equal keys have equal results."""
@@ -101,13 +102,15 @@ class Program:
         view = device.view
         if view.problem:
             raise self._error(device, view.problem, EvaluationError, 0)
+        slots = self._slots.copy()
+        slots[0] = view.root
         try:
-            value, run = exact.evaluate(self._plan, view.root, self._limit, interrupt)
+            value, cost = exact.evaluate(self._counted, slots, self._limit, interrupt)
         except RecursionError as error:
             raise self._translate(device, error, 0) from None
         if isinstance(value, Fault | Abort):
-            raise self._translate(device, value, run.cost) from None
-        return value, run.cost
+            raise self._translate(device, value, cost) from None
+        return value, cost
 
     def _translate(self, device: DeviceInput, error: Exception, cost: int) -> EvaluationError:
         match error:

@@ -161,7 +161,7 @@ def _parse_host(host: str) -> str:
         if "[" in host or "]" in host:
             raise Fault("URL parse error: invalid host")
         _, colon, port_text = host.rpartition(":")
-        port = colon + port_text
+        port = colon + port_text if colon else ""
         if host.count(":") > 1:
             raise Fault("URL parse error: invalid port")
     if port and not re.fullmatch(r":[0-9]*", port):
