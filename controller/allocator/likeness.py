@@ -67,7 +67,13 @@ class Likeness:
     def _look(self, ledger: Ledger, index: int) -> tuple[Hashable, ...]:
         candidate = self.table.candidates[index]
         consumed = self.table.state.consumed.get(candidate.id)
-        left = {name: amount - (consumed[name] if consumed else 0) for name, amount in candidate.capacity.items()}
+        # What is left of an exclusive device never changes, and sufficed when the cell was made.
+        is_metered = candidate.is_shareable or consumed is not None
+        left = (
+            {name: amount - (consumed[name] if consumed else 0) for name, amount in candidate.capacity.items()}
+            if is_metered
+            else {}
+        )
         counters: Hashable = None
         pool = self.table.pool_of[index]
         if candidate.groups and pool not in self.table.uncounted:
@@ -80,10 +86,13 @@ class Likeness:
             index in self.table.unmetered,
             frozenset(left.items()),
             counters,
-            tuple(self._look_through(alternative, index, is_held=is_held) for alternative in self.alternatives),
+            tuple(
+                self._look_through(alternative, index, is_held=is_held, is_metered=is_metered)
+                for alternative in self.alternatives
+            ),
         )
 
-    def _look_through(self, alternative: Alternative, index: int, *, is_held: bool) -> Hashable:
+    def _look_through(self, alternative: Alternative, index: int, *, is_held: bool, is_metered: bool) -> Hashable:
         """See the device as a request does. One that is held is not looked at, unless by `All` or admin access."""
         if is_held and not alternative.is_all and not alternative.is_admin:
             return None
@@ -95,4 +104,4 @@ class Likeness:
         except AllocationError as error:
             self.has_errors = True
             return ("error", error.error_class)
-        return (cell.demand, values)
+        return (cell.demand if is_metered else (), values)
