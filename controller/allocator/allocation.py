@@ -8,11 +8,12 @@ from controller.allocator.error import AllocationError, ErrorClass
 from controller.allocator.expression import CelCompiler
 from controller.allocator.feature import Features
 from controller.allocator.policy import Policy, order_candidates, policy_of
-from controller.allocator.pool import Pool, PoolId, gather_pools
+from controller.allocator.pool import Pool, gather_pools
 from controller.allocator.prune import build_pruner
 from controller.allocator.result import build_results
 from controller.allocator.search import Outcome, Search
 from controller.allocator.selector import SelectorCache
+from controller.allocator.slice_index import PoolId, index_slices
 from controller.allocator.state import AllocatedState, build_allocated_state
 from controller.allocator.table import Table
 from controller.allocator.taint import apply_taint_rules
@@ -84,7 +85,7 @@ def known_pools(problem: Problem, completed: frozenset[PoolId] = frozenset()) ->
     slices = problem.slices
     if problem.taint_rules and problem.features.device_taints:
         slices = apply_taint_rules(slices, problem.taint_rules)
-    return gather_pools(problem.node, slices, problem.features, completed)
+    return gather_pools(problem.node, index_slices(slices), problem.features, completed)
 
 
 def allocate_from(problem: Problem, pools: Sequence[Pool], state: AllocatedState, selectors: SelectorCache) -> Answer:

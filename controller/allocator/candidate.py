@@ -1,6 +1,6 @@
 """A device as the allocator sees it: with what its slice and pool say about it, computed once."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -16,7 +16,7 @@ Counters: TypeAlias = dict[tuple[str, str], int]
 
 @dataclass(slots=True, eq=False)
 class Candidate:
-    """A device of a pool. `verdicts` and `demands` remember what does not change while the slice stands."""
+    """A device of a pool. The dicts at the end remember what does not change while the slice stands."""
 
     id: DeviceId
     device: Device
@@ -30,6 +30,7 @@ class Candidate:
     verdicts: dict[str, bool] = field(default_factory=dict)
     demands: dict[tuple[object, ...], Cell] = field(default_factory=dict)
     derived: dict[str, DeviceAttribute] = field(default_factory=dict)
+    looks: dict[Hashable, Hashable] = field(default_factory=dict)
 
     @property
     def subject(self) -> str:

@@ -1,5 +1,6 @@
 """The real compiler of selectors: CEL, as Kubernetes' allocator has it."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -44,6 +45,9 @@ class _CelSelector:
     program: Program
     verdicts: dict[object, bool] = field(default_factory=dict)
 
+    def key(self, candidate: Candidate) -> Hashable:
+        return self.program.key(candidate.input)
+
     def evaluate(self, candidate: Candidate) -> bool:
         device = candidate.input
         key = self.program.key(device)
@@ -62,6 +66,9 @@ class _CelSelector:
 @dataclass(slots=True, eq=False)
 class _CelDerivation:
     program: DerivedAttribute
+
+    def key(self, candidate: Candidate) -> Hashable:
+        return self.program.key(candidate.input)
 
     def evaluate(self, candidate: Candidate) -> DeviceAttribute:
         try:

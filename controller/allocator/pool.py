@@ -6,16 +6,13 @@ A pool is known by the slices that are relevant for the node; the others count f
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TypeAlias
 
 from controller.allocator.candidate import Candidate, Counters, build_candidate
 from controller.allocator.feature import Features
 from controller.allocator.node_selection import matches_node
+from controller.allocator.slice_index import PoolId, SliceIndex
 from dra_driver.api.core_v1 import Node
 from dra_driver.api.resource_v1 import Device, ResourceSlice
-
-PoolId: TypeAlias = tuple[str, str]
-"""Driver and pool name."""
 
 
 @dataclass(slots=True, eq=False)
@@ -42,7 +39,7 @@ class Pool:
 
 
 def gather_pools(
-    node: Node, slices: Sequence[ResourceSlice], features: Features, completed: frozenset[PoolId] = frozenset()
+    node: Node, slices: SliceIndex, features: Features, completed: frozenset[PoolId] = frozenset()
 ) -> tuple[Pool, ...]:
     """Give the pools with devices for `node`, out of all slices of the cluster.
 
@@ -62,12 +59,8 @@ def gather_pools(
     return tuple(pools)
 
 
-def _relevant_slices(node: Node, slices: Sequence[ResourceSlice], features: Features) -> Iterable[ResourceSlice]:
-    """Yield those of the node first, then those that are not bound to a node by name."""
-    name = node.metadata.name
-    own = [slice_ for slice_ in slices if slice_.spec.node_name and slice_.spec.node_name == name]
-    shared = [slice_ for slice_ in slices if not slice_.spec.node_name]
-    for slice_ in own + shared:
+def _relevant_slices(node: Node, slices: SliceIndex, features: Features) -> Iterable[ResourceSlice]:
+    for slice_ in slices.for_node(node.metadata.name):
         if not _is_skipped(slice_, features) and _is_relevant(node, slice_):
             yield slice_
 
@@ -114,13 +107,13 @@ def _group(slices: Iterable[ResourceSlice]) -> dict[PoolId, list[ResourceSlice]]
 
 
 def _build_checked_pool(
-    pool_id: PoolId, group: list[ResourceSlice], slices: Sequence[ResourceSlice], features: Features
+    pool_id: PoolId, group: list[ResourceSlice], slices: SliceIndex, features: Features
 ) -> Pool | None:
     """Build the pool, looking at all slices of the cluster if some seem to lack; None if it is out of date."""
     pool = group[0].spec.pool
     if len(group) == pool.resource_slice_count:
         return _build_pool(pool_id, group, (), features)
-    whole = [slice_ for slice_ in slices if (slice_.spec.driver, slice_.spec.pool.name) == pool_id]
+    whole = slices.of_pool(pool_id)
     if any(slice_.spec.pool.generation > pool.generation for slice_ in whole):
         return None
     whole = [slice_ for slice_ in whole if slice_.spec.pool.generation == pool.generation]

@@ -1,6 +1,7 @@
 """Selectors and derived attributes: compiled once, evaluated once a device."""
 
 from collections import OrderedDict
+from collections.abc import Hashable
 from typing import Final, Protocol, TypeVar
 
 from controller.allocator.candidate import Candidate
@@ -25,12 +26,18 @@ class Selector(Protocol):
     def evaluate(self, candidate: Candidate) -> bool:
         """Tell whether the device matches. Raises EvaluationFailureError."""
 
+    def key(self, candidate: Candidate) -> Hashable:
+        """Give what the expression sees of the device: where that is equal, so is the verdict."""
+
 
 class Derivation(Protocol):
     """A compiled expression that gives an attribute value."""
 
     def evaluate(self, candidate: Candidate) -> DeviceAttribute:
         """Compute the attribute. Raises EvaluationFailureError."""
+
+    def key(self, candidate: Candidate) -> Hashable:
+        """Give what the expression sees of the device: where that is equal, so is the value."""
 
 
 class Compiler(Protocol):
@@ -73,33 +80,51 @@ class SelectorCache:
         found = candidate.derived.get(expression)
         if found is not None:
             return found
-        derivation = self._derivations.get(expression)
-        if derivation is None:
-            try:
-                derivation = self._compiler.compile_attribute(expression)
-            except CompileFailureError as error:
-                raise AllocationError(f"derived attribute {name}: {error}", ErrorClass.COMPILE) from error
-            _remember(self._derivations, expression, derivation, self._size)
         try:
-            attribute = derivation.evaluate(candidate)
+            attribute = self._derivation(expression).evaluate(candidate)
+        except CompileFailureError as error:
+            raise AllocationError(f"derived attribute {name}: {error}", ErrorClass.COMPILE) from error
         except EvaluationFailureError as error:
             text = f"derived attribute {name} on device {candidate.subject}: {error}"
             raise AllocationError(text, ErrorClass.RUNTIME) from error
         candidate.derived[expression] = attribute
         return attribute
 
-    def _evaluate(self, candidate: Candidate, expression: str, subject: str) -> bool:
-        selector = self._selectors.get(expression)
-        if selector is None:
-            try:
-                selector = self._compiler.compile_selector(expression)
-            except CompileFailureError as error:
-                raise AllocationError(f"{subject}: {error}", ErrorClass.COMPILE) from error
-            _remember(self._selectors, expression, selector, self._size)
+    def key(self, candidate: Candidate, expression: str) -> Hashable:
+        """Give what a selector sees of the device; None where it does not compile."""
         try:
-            return selector.evaluate(candidate)
+            return self._selector(expression).key(candidate)
+        except CompileFailureError:
+            return None
+
+    def derived_key(self, candidate: Candidate, expression: str) -> Hashable:
+        """Give what a derived attribute sees of the device; None where it does not compile."""
+        try:
+            return self._derivation(expression).key(candidate)
+        except CompileFailureError:
+            return None
+
+    def _evaluate(self, candidate: Candidate, expression: str, subject: str) -> bool:
+        try:
+            return self._selector(expression).evaluate(candidate)
+        except CompileFailureError as error:
+            raise AllocationError(f"{subject}: {error}", ErrorClass.COMPILE) from error
         except EvaluationFailureError as error:
             raise AllocationError(f"{subject} on device {candidate.subject}: {error}", ErrorClass.RUNTIME) from error
+
+    def _selector(self, expression: str) -> Selector:
+        selector = self._selectors.get(expression)
+        if selector is None:
+            selector = self._compiler.compile_selector(expression)
+            _remember(self._selectors, expression, selector, self._size)
+        return selector
+
+    def _derivation(self, expression: str) -> Derivation:
+        derivation = self._derivations.get(expression)
+        if derivation is None:
+            derivation = self._compiler.compile_attribute(expression)
+            _remember(self._derivations, expression, derivation, self._size)
+        return derivation
 
 
 def _remember(cache: OrderedDict[str, _T], expression: str, value: _T, size: int) -> None:

@@ -58,6 +58,9 @@ class FakeExpression:
         self._compiler = compiler
         self._expression = expression
 
+    def key(self, candidate: Candidate) -> str:
+        return str(candidate.device.attributes)
+
     def evaluate(self, candidate: Candidate) -> Any:
         calls = self._compiler.calls
         calls[self._expression] = calls.get(self._expression, 0) + 1

@@ -7,6 +7,7 @@ import pytest
 from controller.allocator import AllocationError, ErrorClass, Features, Refused, allocate
 from controller.allocator.expression import CelCompiler
 from controller.allocator.pool import gather_pools
+from controller.allocator.slice_index import index_slices
 from tests.support.allocation import DRIVER, a_claim, a_device, a_problem, a_request, a_slice, chosen
 
 MODEL = f'device.attributes["{DRIVER}"].model'
@@ -60,6 +61,6 @@ def test_equal_devices_are_evaluated_once() -> None:
     selector = CelCompiler().compile_selector(f'{MODEL} == "A"')
     devices = [a_device(f"dev-{index}", model="A", index=index) for index in range(3)]
     problem = a_problem(a_claim(a_request()), a_slice(*devices))
-    (pool,) = gather_pools(problem.node, problem.slices, problem.features)
+    (pool,) = gather_pools(problem.node, index_slices(problem.slices), problem.features)
     assert all(selector.evaluate(candidate) for candidate in pool.candidates)
     assert len(selector.verdicts) == 1  # type: ignore[attr-defined]

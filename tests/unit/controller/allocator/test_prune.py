@@ -8,6 +8,7 @@ from controller.allocator import AllocationError, SelectorCache
 from controller.allocator.pool import gather_pools
 from controller.allocator.prune import build_pruner
 from controller.allocator.search import Outcome, Pruner, Search
+from controller.allocator.slice_index import index_slices
 from controller.allocator.state import build_allocated_state
 from controller.allocator.table import Table
 from tests.support.allocation import FakeCompiler
@@ -15,7 +16,7 @@ from tests.support.allocation_strategy import FUNCTIONS, problems
 
 
 def _run(problem: Any, *, pruned: bool) -> Any:
-    pools = gather_pools(problem.node, problem.slices, problem.features)
+    pools = gather_pools(problem.node, index_slices(problem.slices), problem.features)
     state = build_allocated_state(problem.allocated)
     table = Table(problem.node, problem.features, SelectorCache(FakeCompiler(FUNCTIONS)), state, pools)
     try:
