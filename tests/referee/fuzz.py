@@ -62,7 +62,7 @@ class Comparison:
         self._theirs.begin(question)
         self._ours.begin(question)
         theirs, ours = self._theirs.finish(), self._ours.finish()
-        if theirs.get("errorClass") == "timeout" and not ours.get("fit"):
+        if theirs.get("errorClass") == "timeout" and not ours.get("fit") and not ours.get("undecided"):
             theirs = self._theirs.ask({**question, "timeoutMs": _SECOND_TIMEOUT_MS})
         kinds = find_differences(question, theirs, ours)
         if not kinds and is_without_verdict(theirs) and ours.get("fit"):

@@ -1,10 +1,14 @@
 """Cut a problem down to what its disagreement needs."""
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from tests.referee.expression import Tree, reductions, render
 from tests.referee.process import Question
+
+# Problems that take seconds to answer are cut down as far as this goes.
+_PATIENCE_S = 60.0
 
 Disagrees = Callable[[Question], bool]
 
@@ -34,15 +38,16 @@ def shrink_question(question: Question, disagrees: Disagrees, *, tries: int = 20
 
 
 class _Budget:
-    """Counts how often it was asked, and says no when that is too often."""
+    """Counts how often it was asked and for how long, and says no when that is too much."""
 
     def __init__(self, disagrees: Disagrees, tries: int) -> None:
         self._disagrees = disagrees
         self._left = tries
+        self._deadline = time.monotonic() + _PATIENCE_S
 
     def __call__(self, question: Question) -> bool:
         self._left -= 1
-        return self._left >= 0 and self._disagrees(question)
+        return self._left >= 0 and time.monotonic() < self._deadline and self._disagrees(question)
 
 
 def _shrink_object(question: Question, disagrees: Disagrees) -> Question:
