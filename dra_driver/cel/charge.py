@@ -12,9 +12,10 @@ from typing import Final
 from dra_driver.api.quantity import Quantity
 from dra_driver.api.semver import Semver
 from dra_driver.cel.error import Abort
+from dra_driver.cel.library.amount import ParsedQuantity, QuantityResult
 from dra_driver.cel.library.sequence import COMPARABLE
 from dra_driver.cel.library.url import Url
-from dra_driver.cel.value import LISTS, MAPS, Cidr, Format, Optional, QuantityResult, Value
+from dra_driver.cel.value import LISTS, MAPS, Cidr, Format, Optional, Value
 
 Arguments = list[Value]
 Charge = Callable[[Arguments, Value], int]
@@ -24,8 +25,10 @@ PATTERN: Final = 0.25
 LIST: Final = 10
 MAP: Final = 30
 MAX_COST: Final = 2**64 - 1
+NO_LIST: Final = "internal error: the cost of sorting what is no list"
+NO_DEPTH: Final = "internal error: the cost of flattening to what is no depth"
 
-_UNIT_EQUALITY: Final = (Quantity, QuantityResult, IPv4Address, IPv6Address, Cidr, Format, Url, Semver)
+_UNIT_EQUALITY: Final = (Quantity, ParsedQuantity, QuantityResult, IPv4Address, IPv6Address, Cidr, Format, Url, Semver)
 _SIZED: Final = (str, bytes, *LISTS, *MAPS)
 
 
@@ -151,7 +154,7 @@ def _self_compare(place: int) -> Charge:
     def charge(arguments: Arguments, _: Value) -> int:
         values = arguments[place]
         if not isinstance(values, LISTS):
-            raise Abort("internal error: the cost of sorting what is no list")
+            raise Abort(NO_LIST)
         size = len(values)
         factor = 2.0
         if size and type(values[0]) in (str, bytes):
@@ -165,7 +168,7 @@ def _flatten(arguments: Arguments, _: Value) -> int:
     depth = 1.0
     if len(arguments) > 1:
         if type(arguments[1]) is not int:
-            raise Abort("internal error: the cost of flattening to what is no depth")
+            raise Abort(NO_DEPTH)
         depth = float(arguments[1])
     depth = 1.0 if depth < 0 else depth
     return min(int(size_of(arguments[0]) * depth), MAX_COST) + 1 + LIST

@@ -9,6 +9,7 @@ from typing import Final
 from dra_driver.api.quantity import Quantity
 from dra_driver.api.semver import Semver, compare_semver
 from dra_driver.cel.error import Fault, no_such_overload
+from dra_driver.cel.library.amount import ParsedQuantity, QuantityResult
 from dra_driver.cel.value import (
     INT_MAX,
     LISTS,
@@ -21,7 +22,6 @@ from dra_driver.cel.value import (
     MutableList,
     MutableMap,
     Optional,
-    QuantityResult,
     Timestamp,
     TypeValue,
     Uint,
@@ -123,7 +123,7 @@ def _optional(left: Optional, right: Value) -> bool:
 
 
 def _quantity(left: Quantity, right: Value) -> bool:
-    if type(right) is not Quantity:
+    if type(right) is not Quantity and type(right) is not ParsedQuantity:
         raise no_such_overload("_==_")
     return left.nanos == right.nanos
 
@@ -171,6 +171,7 @@ _EQUALITY: Final[dict[type, Callable[[Value, Value], bool]]] = {
     TypeValue: _plain,
     Optional: _optional,
     Quantity: _quantity,
+    ParsedQuantity: _quantity,
     QuantityResult: _quantity,
     Semver: _semver,
     ipaddress.IPv4Address: _ip,

@@ -42,9 +42,38 @@ class Entries:
         return Entries(self.kind, self.key.union(other.key), self.value.union(other.value))
 
 
+class Trail:
+    """The path of a value in a device, as a slice of Go: paths that begin alike may share what comes after.
+
+    The reference appends to such slices, so that in `m.all(k, v, …)` the path of `v` overwrites that of `k`.
+    """
+
+    __slots__ = ("_parts", "_size")
+
+    def __init__(self, parts: list[str], size: int) -> None:
+        self._parts = parts
+        self._size = size
+
+    def extended(self, part: str) -> "Trail":
+        """Append, in place while there is room."""
+        if self._size < len(self._parts):
+            self._parts[self._size] = part
+            return Trail(self._parts, self._size + 1)
+        room = max(1, 2 * self._size) - self._size - 1
+        return Trail([*self._parts[: self._size], part, *[""] * room], self._size + 1)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The path as it is now."""
+        return tuple(self._parts[: self._size])
+
+
+_NOWHERE: Final = Trail([], 0)
+
+
 @dataclass(frozen=True, slots=True)
 class _Local:
-    path: tuple[str, ...]
+    path: Trail
     size: Range | None
     entries: Entries | None
 
@@ -60,7 +89,7 @@ class _Estimator:
     def __init__(self, checked: Checked, environment: Environment) -> None:
         self.checked = checked
         self.environment = environment
-        self.paths: dict[int, tuple[str, ...]] = {}
+        self.paths: dict[int, Trail] = {}
         self.sizes: dict[int, Range] = {}
         self.entries: dict[int, Entries] = {}
         self.locals: dict[str, list[_Local]] = {}
@@ -86,7 +115,7 @@ class _Estimator:
 
     def cost_ident(self, node: Ident) -> Range:
         local = self.local(node.name)
-        self.paths[node.id] = (node.name,) if local is None else local.path
+        self.paths[node.id] = Trail([node.name], 1) if local is None else local.path
         return ONE
 
     def cost_select(self, node: Select) -> Range:
@@ -95,7 +124,7 @@ class _Estimator:
             return cost
         if self.type_of(node.operand).kind in (Kind.MAP, Kind.STRUCT, Kind.PARAMETER):
             cost += ONE
-        self.paths[node.id] = (*self.path(node.operand), node.field)
+        self.paths[node.id] = self.path(node.operand).extended(node.field)
         return cost
 
     def cost_call(self, node: Call) -> Range:
@@ -124,7 +153,7 @@ class _Estimator:
                 entries = self.entries_of(node.arguments[0])
                 size = None if entries is None else entries.value
                 part = "@items" if overload == "index_list" else "@values"
-                self.paths[node.id] = (*self.path(node.arguments[0]), part)
+                self.paths[node.id] = self.path(node.arguments[0]).extended(part)
             if size is None:
                 size = self.size(node)
         if size is not None:
@@ -178,10 +207,8 @@ class _Estimator:
             node.accumulator, _Local(self.path(node.initial), self.size(node.initial), self.entries_of(node.initial))
         )
         cost += self.cost(node.result)
-        # The result may be the variable itself, so that its size is needed before the variable goes.
-        size, entries = self.size(node.result), self.entries_of(node.result)
         self.pop(node.accumulator)
-        self.note_sizes(node, size, entries)
+        self.copy_sizes(node, node.result)
         return cost
 
     def cost_loop(self, node: Comprehension) -> Range:
@@ -217,12 +244,12 @@ class _Estimator:
         key = None if entries is None else entries.key
         value = None if entries is None else entries.value
         if node.variable2:
-            self.push(node.variable, _Local((*path, "@indices" if is_list else "@keys"), key, None))
-            self.push(node.variable2, _Local((*path, "@items" if is_list else "@values"), value, None))
+            self.push(node.variable, _Local(path.extended("@indices" if is_list else "@keys"), key, None))
+            self.push(node.variable2, _Local(path.extended("@items" if is_list else "@values"), value, None))
         elif is_list:
-            self.push(node.variable, _Local((*path, "@items"), value, None))
+            self.push(node.variable, _Local(path.extended("@items"), value, None))
         else:
-            self.push(node.variable, _Local((*path, "@keys"), key, None))
+            self.push(node.variable, _Local(path.extended("@keys"), key, None))
 
     def push(self, name: str, local: _Local) -> None:
         self.locals.setdefault(name, []).append(local)
@@ -237,13 +264,13 @@ class _Estimator:
     def type_of(self, node: Node) -> Type:
         return self.checked.types[node.id]
 
-    def path(self, node: Node) -> tuple[str, ...]:
+    def path(self, node: Node) -> Trail:
         if isinstance(node, Ident) and (local := self.local(node.name)) is not None:
             return local.path
-        return self.paths.get(node.id, ())
+        return self.paths.get(node.id, _NOWHERE)
 
     def operand(self, node: Node) -> Operand:
-        path = self.path(node)
+        path = self.path(node).parts
         if path and path[0] in _ACCUMULATORS:
             path = ()
         literal = node.value if isinstance(node, Literal) else None
@@ -263,7 +290,7 @@ class _Estimator:
         known = self.sizes.get(node.id) or _literal_size(node)
         if known is not None:
             return known
-        size = self.environment.size_of(self.path(node))
+        size = self.environment.size_of(self.path(node).parts)
         if size is not None:
             self.sizes[node.id] = Range(0, size)
             return self.sizes[node.id]

@@ -188,7 +188,7 @@ def _apply(step: Apply, names: Names) -> Counted:
     early, strict = step.early, not step.non_strict
 
     def run(run: Run) -> Value:
-        values = []
+        values: list[Value] = []
         result: Value = None
         for argument in arguments:
             value = argument(run)
@@ -266,7 +266,7 @@ def _make_list(step: MakeList, names: Names) -> Counted:
     elements = [(compile_counted(each, names), place in step.optional) for place, each in enumerate(step.elements)]
 
     def make(run: Run) -> Value:
-        values = []
+        values: list[Value] = []
         for element, optional in elements:
             value = element(run)
             if type(value) is Fault:

@@ -5,9 +5,10 @@ pays nothing for what could fail.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Final
 
-from dra_driver.cel.charge import NEEDS_LIST
+from dra_driver.cel.charge import NEEDS_LIST, NO_DEPTH, NO_LIST
 from dra_driver.cel.equality import is_equal
 from dra_driver.cel.error import Abort, Fault, no_such_overload
 from dra_driver.cel.fastpath import compile_path
@@ -73,7 +74,7 @@ def _apply(step: Apply, names: Names) -> Run:
         return _non_strict(step.run, arguments[0])
     if step.overload in _ORDERS:
         return _ordering(step, arguments)
-    return _call(step.run, arguments)
+    return _call(step.run, arguments, early=step.early)
 
 
 def _fold_constants(step: Apply) -> Run | None:
@@ -88,16 +89,36 @@ def _fold_constants(step: Apply) -> Run | None:
     return lambda _: value
 
 
-def _call(run: Callable[..., Value], arguments: list[Run]) -> Run:
+def _call(run: Callable[..., Value], arguments: list[Run], *, early: bool) -> Run:
     match arguments:
         case []:
             return lambda _: run()
         case [one]:
             return lambda slots: run(one(slots))
-        case [one, two]:
-            return lambda slots: run(one(slots), two(slots))
+        case [one, two] if not early:
+            return _call_two(run, one, two)
         case _:
             return lambda slots: run(*[each(slots) for each in arguments])
+
+
+def _call_two(run: Callable[..., Value], left: Run, right: Run) -> Run:
+    """Call with two arguments. Both are computed, since an abort of the second hides a fault of the first."""
+
+    def call(slots: Slots) -> Value:
+        try:
+            one = left(slots)
+        except Fault as fault:
+            raise _other(right, slots, fault) from None
+        return run(one, right(slots))
+
+    return call
+
+
+def _other(right: Run, slots: Slots, fault: Fault) -> Fault:
+    """Compute the second argument after a fault of the first, which is what counts unless the second aborts."""
+    with suppress(Fault):
+        right(slots)
+    return fault
 
 
 def _refusing(step: Apply, names: Names) -> Run:
@@ -126,10 +147,10 @@ def _needing_list(argument: Run) -> Run:
     def run(slots: Slots) -> Value:
         try:
             value = argument(slots)
-        except Fault as fault:
-            raise Abort(f"internal error: {fault}") from None
+        except Fault:
+            raise Abort(NO_LIST) from None
         if not isinstance(value, LISTS):
-            raise Abort(f"internal error: a {type_name(value)} cannot be sorted")
+            raise Abort(NO_LIST)
         return value
 
     return run
@@ -139,10 +160,10 @@ def _needing_depth(argument: Run) -> Run:
     def run(slots: Slots) -> Value:
         try:
             value = argument(slots)
-        except Fault as fault:
-            raise Abort(f"internal error: {fault}") from None
+        except Fault:
+            raise Abort(NO_DEPTH) from None
         if type(value) is not int:
-            raise Abort("internal error: no depth")
+            raise Abort(NO_DEPTH)
         return value
 
     return run
@@ -160,13 +181,21 @@ def _ordering(step: Apply, arguments: list[Run]) -> Run:
     """Compare whole numbers without looking for an overload."""
     order, general = _ORDERS[step.overload], step.run
     assert general is not None  # noqa: S101 - orders have implementations
-    left, right = arguments
 
-    def run(slots: Slots) -> Value:
-        one, two = left(slots), right(slots)
+    def compare(one: Value, two: Value) -> Value:
         if type(one) is int and type(two) is int:
             return order(one, two)
         return general(one, two)
+
+    left, right = arguments
+    constant = step.arguments[1]
+    if not isinstance(constant, Const):
+        return _call_two(compare, left, right)
+    bound = constant.value
+
+    def run(slots: Slots) -> Value:
+        one = left(slots)
+        return order(one, bound) if type(one) is int else general(one, bound)
 
     return run
 
@@ -203,24 +232,27 @@ def _logic(step: Logic, names: Names) -> Run:
 def _equality(step: Equality, names: Names) -> Run:
     left, right = compile_step(step.left, names), compile_step(step.right, names)
     if step.negated:
+        return _call_two(_differ, left, right)
+    if not isinstance(step.right, Const):
+        return _call_two(is_equal, left, right)
+    constant = step.right.value
+    kind = type(constant)
+    if kind is not str and kind is not bool:
+        return lambda slots: is_equal(left(slots), constant)
 
-        def differ(slots: Slots) -> Value:
-            one, two = left(slots), right(slots)
-            try:
-                return not is_equal(one, two)
-            except Fault:
-                return True
+    def equals_constant(slots: Slots) -> Value:
+        value = left(slots)
+        return value == constant if type(value) is kind else is_equal(value, constant)
 
-        return differ
-    if isinstance(step.right, Const) and type(step.right.value) is str:
-        text = step.right.value
+    return equals_constant
 
-        def equals_text(slots: Slots) -> Value:
-            value = left(slots)
-            return value == text if type(value) is str else is_equal(value, text)
 
-        return equals_text
-    return lambda slots: is_equal(left(slots), right(slots))
+def _differ(left: Value, right: Value) -> bool:
+    """`!=`: what cannot be compared is not equal."""
+    try:
+        return not is_equal(left, right)
+    except Fault:
+        return True
 
 
 def _membership(step: Membership, names: Names) -> Run:

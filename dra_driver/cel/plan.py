@@ -295,11 +295,12 @@ class _Planner:
             except (Fault, Abort) as error:
                 raise self.refuse(node, str(error)) from None
         if step.function in _PATTERNS and isinstance(step.arguments[1], Const):
-            step.early = True
             pattern = step.arguments[1].value
+            if type(pattern) is not str:
+                return step
+            step.early = True
             try:
-                if type(pattern) is str:
-                    compile_pattern(pattern)
+                compile_pattern(pattern)
             except Fault as error:
                 raise self.refuse(node, str(error)) from None
         return step

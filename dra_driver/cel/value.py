@@ -73,12 +73,6 @@ def optional_of(value: Value) -> Optional:
     return Optional(value, present=True)
 
 
-class QuantityResult(Quantity):
-    """A quantity that was computed. The reference implementation holds it by pointer, which equality notices."""
-
-    __slots__ = ()
-
-
 @dataclass(frozen=True, slots=True)
 class Cidr:
     """A range of addresses; host bits may be set."""
@@ -305,7 +299,6 @@ _NAMES: Final[dict[type, str]] = {
     TypeValue: "type",
     Optional: "optional_type",
     Quantity: "kubernetes.Quantity",
-    QuantityResult: "kubernetes.Quantity",
     Semver: "kubernetes.Semver",
     ipaddress.IPv4Address: "net.IP",
     ipaddress.IPv6Address: "net.IP",

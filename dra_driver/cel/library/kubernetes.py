@@ -6,17 +6,26 @@ from dra_driver.api.quantity import NANO, Format, Quantity
 from dra_driver.api.semver import Semver, compare_semver, parse_semver
 from dra_driver.cel.error import Fault
 from dra_driver.cel.function import Library, Overload
+from dra_driver.cel.library.amount import (
+    Amount,
+    ParsedQuantity,
+    QuantityResult,
+    add_amounts,
+    amount_of,
+    as_float,
+    parse_amount,
+)
 from dra_driver.cel.type import BOOL, DOUBLE, INT, QUANTITY, SEMVER, STRING
-from dra_driver.cel.value import INT_MAX, INT_MIN, QuantityResult
+from dra_driver.cel.value import INT_MAX
 
 KUBERNETES: Final = Library()
 _PARTS: Final = 3
 
 
-def parse_quantity(text: str) -> Quantity:
+def parse_quantity(text: str) -> ParsedQuantity:
     """`quantity(text)`."""
     try:
-        return Quantity.parse(text)
+        return parse_amount(text)
     except ValueError as error:
         raise Fault(str(error)) from None
 
@@ -30,39 +39,27 @@ def _is_quantity(text: str) -> bool:
 
 
 def _compare(left: Quantity, right: Quantity) -> int:
-    return (left.nanos > right.nanos) - (left.nanos < right.nanos)
+    one, two = left.nanos, right.nanos
+    return (one > two) - (one < two)
 
 
 def _is_integer(value: Quantity) -> bool:
-    """Tell whether upstream gives it as a whole number of 64 bits."""
-    return value.is_integer() and INT_MIN <= value.nanos // NANO <= INT_MAX
+    return amount_of(value).whole() is not None
 
 
 def _as_integer(value: Quantity) -> int:
-    if not _is_integer(value):
+    whole = amount_of(value).whole()
+    if whole is None:
         raise Fault("cannot convert value to integer")
-    return value.nanos // NANO
-
-
-def _as_float(value: Quantity) -> float:
-    try:
-        return value.nanos / NANO
-    except OverflowError:
-        return float("inf") if value.nanos > 0 else float("-inf")
-
-
-def _add(left: Quantity, right: Quantity) -> QuantityResult:
-    total = left + right
-    return QuantityResult(total.nanos, total.format)
+    return whole
 
 
 def _subtract(left: Quantity, right: Quantity) -> QuantityResult:
-    total = left - right
-    return QuantityResult(total.nanos, total.format)
+    return add_amounts(left, right, sign=-1)
 
 
-def _whole(value: int) -> Quantity:
-    return Quantity(value * NANO, Format.DECIMAL_EXPONENT)
+def _whole(value: int) -> ParsedQuantity:
+    return ParsedQuantity(value * NANO, Format.DECIMAL_EXPONENT, Amount(value, 0))
 
 
 def parse_version(text: str, normalize: bool = False) -> Semver:  # noqa: FBT001, FBT002 - the function of the language
@@ -113,14 +110,18 @@ KUBERNETES.add(
     Overload("quantity_is_less_than", _TWO, BOOL, member=True, run=lambda left, right: left.nanos < right.nanos),
 )
 KUBERNETES.add("compareTo", Overload("quantity_compare_to", _TWO, INT, member=True, run=_compare))
-KUBERNETES.add("asApproximateFloat", Overload("quantity_get_float", (QUANTITY,), DOUBLE, member=True, run=_as_float))
+KUBERNETES.add("asApproximateFloat", Overload("quantity_get_float", (QUANTITY,), DOUBLE, member=True, run=as_float))
 KUBERNETES.add("asInteger", Overload("quantity_get_int", (QUANTITY,), INT, member=True, run=_as_integer))
 KUBERNETES.add("isInteger", Overload("quantity_is_integer", (QUANTITY,), BOOL, member=True, run=_is_integer))
 KUBERNETES.add(
     "add",
-    Overload("quantity_add", _TWO, QUANTITY, member=True, run=_add),
+    Overload("quantity_add", _TWO, QUANTITY, member=True, run=add_amounts),
     Overload(
-        "quantity_add_int", (QUANTITY, INT), QUANTITY, member=True, run=lambda left, right: _add(left, _whole(right))
+        "quantity_add_int",
+        (QUANTITY, INT),
+        QUANTITY,
+        member=True,
+        run=lambda left, right: add_amounts(left, _whole(right)),
     ),
 )
 KUBERNETES.add(
