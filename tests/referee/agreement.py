@@ -71,12 +71,17 @@ def _find_in_cel(_: Question, theirs: Answer, ours: Answer) -> list[str]:
         seen, wanted = _verdict(our_verdict), _verdict(verdict)
         if seen != wanted:
             kinds.append(f"verdict {seen}, upstream {wanted}")
+        elif seen == "attribute" and our_verdict != verdict:
+            kinds.append("attribute")
         elif cost is not None and cost != our_cost:
             kinds.append("cost of an error" if wanted == "error" else "cost")
     return list(dict.fromkeys(kinds))
 
 
-def _verdict(verdict: bool | str) -> str:
+def _verdict(verdict: bool | str | dict[str, Any]) -> str:
+    """Name a verdict; a derived attribute is an attribute, and text is an error."""
+    if isinstance(verdict, dict):
+        return "attribute"
     return "error" if isinstance(verdict, str) else str(verdict).lower()
 
 

@@ -95,8 +95,7 @@ def is_without_verdict(theirs: Answer) -> bool:
 def draw(op: str, random: Random) -> Drawn:
     """Draw a question, with what shrinks it."""
     if op == "cel":
-        tree = generate_cel.expression(random)
-        question = generate_cel.question_of(random, tree)
+        tree, question = generate_cel.cel_problem(random)
         return question, lambda question, disagrees: shrink.shrink_expression(question, tree, disagrees)
     drawers = {
         "allocate": _allocate_question,

@@ -24,6 +24,7 @@ _EDGES = tuple(
 _KINDS = tuple(_PRODUCTIONS)
 # One part in so many has a random type.
 _MISTAKE = 40
+_DERIVED = 1 / 12
 _TOKENS = (*"()[]{},.?:!-'\"\\ x0`\n", "==", "&&", "in", "//")
 _TYPOS = (("attributes", "atributes"), ("device", "devices"), ("size", "length"), ("exists", "any"), ("model", "Model"))
 _DEEP = (
@@ -33,8 +34,16 @@ _DEEP = (
 
 
 def cel_question(random: Random) -> Question:
-    """Draw a question; about one in three does not compile."""
-    return question_of(random, expression(random))
+    """Draw a question; about one in three does not compile, one in twelve is about a derived attribute."""
+    return cel_problem(random)[1]
+
+
+def cel_problem(random: Random) -> tuple[Tree, Question]:
+    """Draw an expression and a question about it."""
+    is_derived = random.random() < _DERIVED
+    tree = _derived_expression(random) if is_derived else expression(random)
+    question = question_of(random, tree)
+    return tree, question | {"derived": True} if is_derived else question
 
 
 def expression(random: Random) -> Tree:
@@ -44,8 +53,17 @@ def expression(random: Random) -> Tree:
         return (_deep(random),)
     if roll < 0.03:
         return (random.choice(_EDGES),)
-    tree = _Growth(random).grow("bool", random.choice((1, 2, 2, 3, 3, 4)), {})
+    tree = _grow(random, "bool")
     return (_spoil(random, render(tree)),) if roll < 0.08 else tree
+
+
+def _derived_expression(random: Random) -> Tree:
+    """Draw an expression that is meant to be the value of an attribute."""
+    return _grow(random, random.choice(("bool", "int", "str", "sem", "li", "ls", "lb", "lsem", "dyn", "ld")))
+
+
+def _grow(random: Random, kind: str) -> Tree:
+    return _Growth(random).grow(kind, random.choice((1, 2, 2, 3, 3, 4)), {})
 
 
 def edge_questions() -> Iterator[Question]:

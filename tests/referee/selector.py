@@ -1,11 +1,25 @@
 """Our answers about selectors."""
 
 import time
+from typing import Any
 
 from dra_driver.api.codec import decode, encode
 from dra_driver.api.resource_v1 import Device
-from dra_driver.cel import CompileError, DeviceInput, EvaluationError, Options, Selector, compile_selector
+from dra_driver.api.semver import Semver
+from dra_driver.cel import (
+    CompileError,
+    DerivedAttribute,
+    DeviceInput,
+    EvaluationError,
+    Options,
+    Selector,
+    compile_attribute,
+    compile_selector,
+)
 from tests.referee.process import Answer, Question
+
+Verdict = bool | str | dict[str, Any]
+_FIELDS: dict[type, str] = {bool: "bool", int: "int", str: "string", Semver: "version"}
 
 # What upstream reports where there is no estimate.
 _NO_ESTIMATE = 2**64 - 1
@@ -18,20 +32,21 @@ def evaluate(question: Question) -> Answer:
         lists=bool(question.get("lists")),
         consumable_capacity=not question.get("exclusive"),
     )
+    compile_ = compile_attribute if question.get("derived") else compile_selector
     try:
-        selector = compile_selector(question["expr"], options=options)
+        program = compile_(question["expr"], options=options)
     except CompileError as error:
         return {"maxCost": _NO_ESTIMATE, "compileError": str(error)}
     devices = [_input(question["driver"], device) for device in question.get("devices", ())]
     started = time.perf_counter()
-    verdicts = [_evaluate(selector, device) for device in devices]
+    verdicts = [_evaluate(program, device) for device in devices]
     took = time.perf_counter() - started
-    counted = [_evaluate_with_cost(selector, device) for device in devices]
+    counted = [_evaluate_with_cost(program, device) for device in devices]
     for verdict, (same, _) in zip(verdicts, counted, strict=True):
         is_same = (isinstance(verdict, str) and isinstance(same, str)) or verdict == same
         assert is_same, f"{verdict!r} at once, {same!r} where costs are counted"
     return {
-        "maxCost": selector.estimated_cost,
+        "maxCost": program.estimated_cost,
         "verdicts": verdicts,
         "costs": [cost for _, cost in counted],
         "us": took * 1e6,
@@ -48,15 +63,31 @@ def _input(driver: str, raw: object) -> DeviceInput:
     )
 
 
-def _evaluate(selector: Selector, device: DeviceInput) -> bool | str:
+def _evaluate(program: Selector | DerivedAttribute, device: DeviceInput) -> Verdict:
     try:
-        return selector.evaluate(device)
+        verdict = program.evaluate(device)
     except EvaluationError as error:
         return str(error)
+    return verdict if isinstance(program, Selector) else _attribute(verdict)
 
 
-def _evaluate_with_cost(selector: Selector, device: DeviceInput) -> tuple[bool | str, int]:
+def _evaluate_with_cost(program: Selector | DerivedAttribute, device: DeviceInput) -> tuple[Verdict, int]:
     try:
-        return selector.evaluate_with_cost(device)
+        if isinstance(program, Selector):
+            return program.evaluate_with_cost(device)
+        cost = program.value_with_cost(device)[1]
     except EvaluationError as error:
         return str(error), error.cost
+    return _evaluate(program, device), cost
+
+
+def _attribute(value: object) -> dict[str, Any]:
+    """Give a value as an attribute in the API's form; upstream leaves out an empty list."""
+    if isinstance(value, tuple):
+        kind = _FIELDS[type(value[0])] + "s" if value else ""
+        return {kind: [_plain(item) for item in value]} if value else {}
+    return {_FIELDS[type(value)]: _plain(value)}
+
+
+def _plain(value: object) -> object:
+    return str(value) if isinstance(value, Semver) else value
