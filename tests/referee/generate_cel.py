@@ -43,7 +43,7 @@ def cel_problem(random: Random) -> tuple[Tree, Question]:
     is_derived = random.random() < _DERIVED
     tree = _derived_expression(random) if is_derived else expression(random)
     question = question_of(random, tree)
-    return tree, question | {"derived": True} if is_derived else question
+    return tree, {**question, "derived": True} if is_derived else question
 
 
 def expression(random: Random) -> Tree:
@@ -140,8 +140,10 @@ def _deep(random: Random) -> str:
 def _device(random: Random, index: int, *, has_lists: bool) -> dict[str, Any]:
     attributes: dict[str, Any] = {}
     for name, values in (_ATTRIBUTES | _LIST_ATTRIBUTES if has_lists else _ATTRIBUTES).items():
-        for prefix in ("", f"{OTHER_DOMAIN}/", f"{DRIVER}/"):
-            if random.random() < {"": 0.6, f"{DRIVER}/": 0.04}.get(prefix, 0.15):
+        # An attribute with the driver's domain and one without are the same one, and either may win.
+        own = "" if random.random() < 0.9 else f"{DRIVER}/"
+        for prefix, probability in ((own, 0.6), (f"{OTHER_DOMAIN}/", 0.15)):
+            if random.random() < probability:
                 attributes[prefix + name] = random.choice(values)
     capacity = {
         name: {"value": random.choice(_AMOUNTS)} for name in ("memory", "cores", "slots") if random.random() < 0.7

@@ -65,10 +65,9 @@ def _input(driver: str, raw: object) -> DeviceInput:
 
 def _evaluate(program: Selector | DerivedAttribute, device: DeviceInput) -> Verdict:
     try:
-        verdict = program.evaluate(device)
+        return program.evaluate(device) if isinstance(program, Selector) else _attribute(program.evaluate(device))
     except EvaluationError as error:
         return str(error)
-    return verdict if isinstance(program, Selector) else _attribute(verdict)
 
 
 def _evaluate_with_cost(program: Selector | DerivedAttribute, device: DeviceInput) -> tuple[Verdict, int]:
