@@ -25,10 +25,12 @@ from controller.allocator.selector import SelectorCache
 from controller.allocator.slice_index import PoolId, SliceIndex, pool_id
 from controller.allocator.state import AllocatedState
 from controller.allocator.taint import apply_taint_rules
+from dra_driver.api.codec import encode
 from dra_driver.api.core_v1 import Node
 from dra_driver.api.resource_v1 import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 
 _LOOKS_MAX: Final = 16
+_SHAPES_MAX: Final = 256
 _NUMBERS_MAX: Final = 100_000
 
 
@@ -42,11 +44,22 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Unplaced:
-    """No node fits. `undecided` and `errors` name those of which that is not certain, `tried` counts searches."""
+    """No node fits. `undecided` and `errors` name those that were tried and of which that is not certain.
+
+    `tried` counts searches; what was refused before is not tried again.
+    """
 
     tried: int
     undecided: tuple[str, ...] = ()
     errors: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Refusals:
+    """How nodes look that were refused, and which nodes look like that now."""
+
+    looks: set[Hashable] = field(default_factory=set)
+    nodes: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -65,8 +78,9 @@ class Cluster:
     _index: SliceIndex = field(default_factory=SliceIndex)
     _pools: dict[str, tuple[Pool, ...]] = field(default_factory=dict)
     _users: dict[PoolId, set[str]] = field(default_factory=dict)
-    _looks: dict[str, dict[Glance, Hashable]] = field(default_factory=dict)
+    _looks: dict[Glance, dict[str, Hashable]] = field(default_factory=dict)
     _numbers: dict[Hashable, int] = field(default_factory=dict)
+    _refused: dict[tuple[bytes, ...], _Refusals] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.state = AllocatedState(self.features.consumable_capacity)
@@ -76,7 +90,7 @@ class Cluster:
         name = node.metadata.name
         old = self.nodes.get(name)
         self.nodes[name] = node
-        self._looks.pop(name, None)
+        self._forget_looks(name)
         if old is None or old.metadata.labels != node.metadata.labels:
             self._forget([name])
 
@@ -88,10 +102,12 @@ class Cluster:
     def set_class(self, device_class: DeviceClass) -> None:
         """Add a class, or replace it."""
         self.classes[device_class.metadata.name] = device_class
+        self._refused.clear()
 
     def remove_class(self, name: str) -> None:
         """Forget a class."""
         self.classes.pop(name, None)
+        self._refused.clear()
 
     def set_slice(self, slice_: ResourceSlice) -> None:
         """Add a slice, or replace it."""
@@ -170,15 +186,25 @@ class Cluster:
         if len(self._numbers) >= _NUMBERS_MAX:
             self._looks.clear()
             self._numbers.clear()
+            self._refused.clear()
         glance = find_glance(claims, self.classes)
-        seen: set[Hashable] = set()
+        refused = self._refusals_of(claims)
+        looks = self._looks_of(glance)
+        tried: set[Hashable] = set()
         undecided: list[str] = []
         errors: dict[str, str] = {}
         for node in nodes:
-            key = self._look(glance, node)
-            if key in seen:
+            if node in refused.nodes:
                 continue
-            seen.add(key)
+            look = looks.get(node)
+            if look is None:
+                look = looks[node] = self._look(glance, node)
+            if look in refused.looks:
+                refused.nodes.add(node)
+                continue
+            if look in tried:
+                continue
+            tried.add(look)
             try:
                 answer = self.allocate(claims, node, policy=policy, budget=budget)
             except AllocationError as error:
@@ -190,7 +216,10 @@ class Cluster:
                 return Placed(node, answer)
             if isinstance(answer, Undecided):
                 undecided.append(node)
-        return Unplaced(len(seen), tuple(undecided), errors)
+            else:
+                refused.looks.add(look)
+                refused.nodes.add(node)
+        return Unplaced(len(tried), tuple(undecided), errors)
 
     def pools(self, node: str) -> tuple[Pool, ...]:
         """Give the pools of a node. Raises AllocationError for a malformed node selector, KeyError without the node."""
@@ -201,16 +230,32 @@ class Cluster:
                 self._users.setdefault(pool.id, set()).add(node)
         return pools
 
+    def _refusals_of(self, claims: Sequence[ResourceClaim]) -> _Refusals:
+        """Give what was refused to claims like these; it is added to."""
+        shape = tuple(encode(claim.spec) for claim in claims)
+        if len(self._refused) >= _SHAPES_MAX:
+            self._refused.clear()
+        return self._refused.setdefault(shape, _Refusals())
+
+    def _looks_of(self, glance: Glance) -> dict[str, Hashable]:
+        """Give how nodes look to claims with this glance, as far as that is known; it is added to."""
+        looks = self._looks.get(glance)
+        if looks is None:
+            if len(self._looks) >= _LOOKS_MAX:
+                self._looks.clear()
+            looks = self._looks[glance] = {}
+        return looks
+
     def _look(self, glance: Glance, node: str) -> Hashable:
-        looks = self._looks.setdefault(node, {})
-        look = looks.get(glance)
-        if look is None:
-            if len(looks) >= _LOOKS_MAX:
-                looks.clear()
-            look = look_at_node(self.nodes[node], self.pools(node), self.state, glance, self.selectors)
-            # Numbers compare faster than what they stand for.
-            look = looks[glance] = self._numbers.setdefault(look, len(self._numbers))
-        return look
+        """Look at a node; numbers compare faster than what they stand for."""
+        look = look_at_node(self.nodes[node], self.pools(node), self.state, glance, self.selectors)
+        return self._numbers.setdefault(look, len(self._numbers))
+
+    def _forget_looks(self, node: str) -> None:
+        for looks in self._looks.values():
+            looks.pop(node, None)
+        for refused in self._refused.values():
+            refused.nodes.discard(node)
 
     def _look_again(self, claim: ResourceClaim) -> None:
         """Forget how nodes look whose devices a claim holds or held."""
@@ -218,7 +263,7 @@ class Cluster:
             return
         for result in claim.status.allocation.devices.results:
             for node in self._users.get((result.driver, result.pool), ()):
-                self._looks.pop(node, None)
+                self._forget_looks(node)
 
     def _taint(self, slices: Iterable[ResourceSlice]) -> Iterator[ResourceSlice]:
         if not self._rules or not self.features.device_taints:
@@ -240,7 +285,7 @@ class Cluster:
 
     def _forget(self, nodes: Iterable[str]) -> None:
         for node in nodes:
-            self._looks.pop(node, None)
+            self._forget_looks(node)
             for pool in self._pools.pop(node, ()):
                 self._users[pool.id].discard(node)
 

@@ -1,5 +1,6 @@
 """How a node looks to claims: nodes that look the same fit alike, so that one of them is tried for all."""
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,22 @@ class Glance:
     attributes: tuple[str, ...]
 
 
+class Look:
+    """What is seen, hashed once."""
+
+    __slots__ = ("_hash", "_seen")
+
+    def __init__(self, seen: Hashable) -> None:
+        self._seen = seen
+        self._hash = hash(seen)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Look) and self._hash == other._hash and self._seen == other._seen)
+
+
 def find_glance(claims: Sequence[ResourceClaim], classes: Mapping[str, DeviceClass]) -> Glance:
     """Give what `claims` look at."""
     selectors: dict[str, None] = {}
@@ -41,14 +58,20 @@ def find_glance(claims: Sequence[ResourceClaim], classes: Mapping[str, DeviceCla
 def look_at_node(
     node: Node, pools: Sequence[Pool], state: AllocatedState, glance: Glance, selectors: SelectorCache
 ) -> Hashable:
-    """Give what the claims see of a node. Names of devices and pools do not count."""
+    """Give what the claims see of a node. Names of devices and pools, and the order of devices, do not count."""
     seen = []
+    numbers: list[dict[Hashable, int]] = [{} for _ in glance.attributes]
     for pool in pools:
-        devices = tuple(
-            (_look_at_device(node, candidate, glance, selectors), _look_at_use(candidate, state))
+        devices = Counter(
+            (
+                _look_at_device(node, candidate, glance, selectors),
+                _look_at_use(candidate, state),
+                _number_attributes(candidate, glance, numbers),
+            )
             for candidate in pool.candidates
         )
-        seen.append((pool.id[0], pool.is_incomplete, bool(pool.invalid), devices, _look_at_counters(pool, state)))
+        counted = frozenset(devices.items())
+        seen.append((pool.id[0], pool.is_incomplete, bool(pool.invalid), counted, _look_at_counters(pool, state)))
     return (node.status.declared_features, tuple(seen))
 
 
@@ -65,7 +88,7 @@ def _look_at_device(node: Node, candidate: Candidate, glance: Glance, selectors:
     if look is None:
         if len(candidate.looks) >= _LOOKS_MAX:
             candidate.looks.clear()
-        look = candidate.looks[glance] = _look(node, candidate, glance, selectors)
+        look = candidate.looks[glance] = Look(_look(node, candidate, glance, selectors))
     return look
 
 
@@ -74,7 +97,6 @@ def _look(node: Node, candidate: Candidate, glance: Glance, selectors: SelectorC
     return (
         tuple(selectors.key(candidate, expression) for expression in glance.selectors),
         tuple(selectors.derived_key(candidate, expression) for expression in glance.derived),
-        tuple(find_attribute(device.attributes, name, spec.driver) for name in glance.attributes),
         tuple(device.capacity.items()),
         tuple(candidate.consumption.items()),
         tuple(candidate.groups.items()),
@@ -84,6 +106,20 @@ def _look(node: Node, candidate: Candidate, glance: Glance, selectors: SelectorC
         bool(spec.skip_node_operations),
         not spec.per_device_node_selection or matches_device_node(node, device, candidate.slice),
     )
+
+
+def _number_attributes(
+    candidate: Candidate, glance: Glance, numbers: list[dict[Hashable, int]]
+) -> tuple[Hashable, ...]:
+    """Give constrained attributes as numbers, since all that counts is which of them are equal; lists stay."""
+    seen: list[Hashable] = []
+    for name, known in zip(glance.attributes, numbers, strict=True):
+        attribute = find_attribute(candidate.device.attributes, name, candidate.id[0])
+        if attribute is None or attribute.ints or attribute.bools or attribute.strings or attribute.versions:
+            seen.append(attribute)
+        else:
+            seen.append(known.setdefault(attribute, len(known)))
+    return tuple(seen)
 
 
 def _look_at_use(candidate: Candidate, state: AllocatedState) -> Hashable:
