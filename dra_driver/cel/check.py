@@ -7,7 +7,7 @@ from dra_driver.cel import type as t
 from dra_driver.cel.advice import advise_call, describe_call
 from dra_driver.cel.environment import DEVICE, Environment
 from dra_driver.cel.error import CompileError, Issue
-from dra_driver.cel.function import Function
+from dra_driver.cel.function import Function, Overload
 from dra_driver.cel.parser import issue_at
 from dra_driver.cel.tree import (
     Call,
@@ -220,15 +220,10 @@ class _Checker:
         for overload in function.overloads:
             if overload.member is (node.target is None):
                 continue
-            fresh = Mapping()
-            names = {name for each in (*overload.parameters, overload.result) for name in _parameters(each)}
-            for name in sorted(names):
-                fresh.bound[name] = self.new_parameter()
-            parameters = tuple(fresh.substitute(each) for each in overload.parameters)
-            if not self.mapping.unify(operands, parameters):
+            found = self.match(overload, operands)
+            if found is None:
                 continue
             self.checked.overloads.setdefault(node.id, []).append(overload.id)
-            found = self.mapping.substitute(fresh.substitute(overload.result))
             if result is None:
                 result = found
             elif not t.is_dyn(result) and found != result:
@@ -242,6 +237,18 @@ class _Checker:
                 self.report(node, describe_call(node, types))
             result = t.ERROR
         return self.set_type(node, result)
+
+    def match(self, overload: Overload, operands: tuple[Type, ...]) -> Type | None:
+        """Give the result of an overload if the operands fit."""
+        if len(operands) != len(overload.parameters):
+            return None
+        if not overload.free:
+            return overload.result if self.mapping.unify(operands, overload.parameters) else None
+        fresh = Mapping({name: self.new_parameter() for name in overload.free})
+        parameters = tuple(fresh.substitute(each) for each in overload.parameters)
+        if not self.mapping.unify(operands, parameters):
+            return None
+        return self.mapping.substitute(fresh.substitute(overload.result))
 
     def resolve_logic(self, node: Call, operands: tuple[Type, ...]) -> Node:
         self.checked.overloads[node.id] = ["logical_and" if node.function == "_&&_" else "logical_or"]
@@ -329,13 +336,6 @@ class _Checker:
         if not self.mapping.unify((type_,), (self.type_of(node),)):
             shown = [self.mapping.substitute(each, to_dyn=True) for each in (self.type_of(node), type_)]
             self.report(node, f"a {shown[0]}", f"want a {shown[1]}")
-
-
-def _parameters(type_: Type) -> Iterable[str]:
-    if type_.kind is Kind.PARAMETER:
-        yield type_.name
-    for each in type_.parameters:
-        yield from _parameters(each)
 
 
 def _qualified(node: Node) -> str | None:

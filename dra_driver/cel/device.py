@@ -19,15 +19,16 @@ Domains = dict[str, dict[str, Value]]
 class View:
     """A device's values by domain and name.
 
-    `problem` says why it has none, `is_bounded` that no part is larger than the API allows, so that the estimate of
-    an expression bounds what it costs.
+    `slots` is what an evaluation begins with. `problem` says why the device has no values. `is_plain` says that it
+    has, and that no part is larger than the API allows, so that the estimate of an expression bounds what it costs.
     """
 
     attributes: Domains
     capacity: Domains
     root: DeviceMap
+    slots: list[Value]
     problem: str
-    is_bounded: bool
+    is_plain: bool
 
 
 @dataclass(slots=True)
@@ -47,9 +48,10 @@ class DeviceInput:
     @property
     def view(self) -> View:
         """The values."""
-        if self._view is None:
-            self._view = build_view(self)
-        return self._view
+        view = self._view
+        if view is None:
+            view = self._view = build_view(self)
+        return view
 
 
 def build_view(device: DeviceInput) -> View:
@@ -72,7 +74,8 @@ def build_view(device: DeviceInput) -> View:
         domain, name = split_name(key, device.driver)
         bounded = bounded and _is_bounded(domain, name, None)
         capacity.setdefault(domain, {})[name] = amount.value
-    return View(attributes, capacity, _build_root(device, attributes, capacity), problem, bounded)
+    root = _build_root(device, attributes, capacity)
+    return View(attributes, capacity, root, [root, attributes, capacity], problem, bounded and not problem)
 
 
 def _build_root(device: DeviceInput, attributes: Domains, capacity: Domains) -> DeviceMap:

@@ -15,6 +15,7 @@ from dra_driver.cel.fastpath import compile_path
 from dra_driver.cel.loop import frozen, is_mutable, pairs_of, thawed
 from dra_driver.cel.plan import (
     Apply,
+    Choice,
     Const,
     Equality,
     Follow,
@@ -28,12 +29,16 @@ from dra_driver.cel.plan import (
     Variable,
 )
 from dra_driver.cel.slot import Names, Slots
-from dra_driver.cel.value import LISTS, Map, Optional, Value, map_key, type_name
+from dra_driver.cel.value import LISTS, Map, Optional, Value, classes_of, map_key, type_name
 
 Run = Callable[[Slots], Value]
 _FOLDABLE: Final = frozenset(
     ("string_to_quantity", "string_to_semver", "string_bool_to_semver", "string_to_cidr", "string_to_ip")
 )
+
+
+class Unfit(Exception):  # noqa: N818 - a plan, not a program, is at fault
+    """A plan whose cost has to be counted."""
 
 
 def compile_step(step: Step, names: Names) -> Run:
@@ -47,6 +52,8 @@ def _const(step: Const, _: Names) -> Run:
 
 
 def _follow(step: Follow, names: Names) -> Run:
+    if step.test and isinstance(step.path, Choice):
+        raise Unfit("its cost can pass the limit by falling below zero")
     run = compile_path(step.path, names, compile_step)
     if not step.test:
         return run
@@ -73,7 +80,7 @@ def _apply(step: Apply, names: Names) -> Run:
     if step.non_strict:
         return _non_strict(step.run, arguments[0])
     if step.overload in _ORDERS:
-        return _ordering(step, arguments)
+        return _quantity_ordering(step, names) or _ordering(step, arguments)
     return _call(step.run, arguments, early=step.early)
 
 
@@ -169,6 +176,7 @@ def _needing_depth(argument: Run) -> Run:
     return run
 
 
+_QUANTITIES: Final = classes_of("kubernetes.Quantity")
 _ORDERS: Final[dict[str, Callable[[int, int], bool]]] = {
     "less_int64": int.__lt__,
     "less_equals_int64": int.__le__,
@@ -198,6 +206,23 @@ def _ordering(step: Apply, arguments: list[Run]) -> Run:
         return order(one, bound) if type(one) is int else general(one, bound)
 
     return run
+
+
+def _quantity_ordering(step: Apply, names: Names) -> Run | None:
+    """Compare quantities at once in `a.compareTo(b) >= 0`."""
+    match step.arguments:
+        case [Apply(overload="quantity_compare_to", arguments=[left, right], run=compare), Const(value=0)]:
+            order = _ORDERS[step.overload]
+        case _:
+            return None
+    assert compare is not None  # noqa: S101 - the library has it
+
+    def run(one: Value, two: Value) -> Value:
+        if type(one) in _QUANTITIES and type(two) in _QUANTITIES:
+            return order(one.nanos, two.nanos)
+        return order(compare(one, two), 0)
+
+    return _call_two(run, compile_step(left, names), compile_step(right, names))
 
 
 def _logic(step: Logic, names: Names) -> Run:

@@ -1,6 +1,6 @@
 """What a function is: overloads with types for the checker and implementations for run time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from dra_driver.cel.equality import first
@@ -13,7 +13,7 @@ Implementation = Callable[..., Value]
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """A function for some types.
+    """A function for some types; `free` are the names of its type parameters.
 
     `varargs` says that arguments after one that fails are not evaluated, which the cost shows; `guard` that the
     values' types are checked before the call.
@@ -27,6 +27,19 @@ class Overload:
     varargs: bool = False
     guard: bool = True
     non_strict: bool = False
+    free: tuple[str, ...] = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        names = {name for each in (*self.parameters, self.result) for name in parameter_names(each)}
+        object.__setattr__(self, "free", tuple(sorted(names)))
+
+
+def parameter_names(type_: Type) -> Iterator[str]:
+    """Give the names of the type parameters within a type."""
+    if type_.kind is Kind.PARAMETER:
+        yield type_.name
+    for each in type_.parameters:
+        yield from parameter_names(each)
 
 
 @dataclass(slots=True)

@@ -35,6 +35,8 @@ RECURSION_LIMIT: Final = 20_000
 _SHALLOW: Final = 40
 
 _RELATIONS: Final = frozenset(("<", "<=", ">=", ">", "==", "!=", "in"))
+_SUMS: Final = frozenset(("+", "-"))
+_PRODUCTS: Final = frozenset(("*", "/", "%"))
 _OPERATORS: Final = {
     "in": "@in",
     **{text: f"_{text}_" for text in ("<", "<=", ">=", ">", "==", "!=", "+", "-", "*", "/", "%", "&&", "||")},
@@ -86,7 +88,7 @@ def _describe_character(expression: str, offset: int) -> tuple[str, str]:
 
 
 class _Parser:
-    __slots__ = ("depth", "expression", "nested", "nodes", "position", "token", "tokens")
+    __slots__ = ("expression", "nested", "nodes", "opened", "position", "token", "tokens")
 
     def __init__(self, expression: str, tokens: list[Token]) -> None:
         self.expression = expression
@@ -95,7 +97,7 @@ class _Parser:
         self.token = tokens[0]
         self.nodes = Nodes()
         self.nested = 0
-        self.depth = 0
+        self.opened = {"relation": 0, "sum": 0}
 
     def parse(self) -> Node:
         node, _ = self.expr()
@@ -180,31 +182,40 @@ class _Parser:
         return self.call(token, _OPERATORS[token.text], [left, right])
 
     def relation(self) -> tuple[Node, int]:
-        node, height = self.sum()
-        while self.token.kind in _RELATIONS:
-            operator = self.advance()
-            right, other = self.sum()
-            node = self.call(operator, _OPERATORS[operator.text], [node, right])
-            height = self.limit(max(height, other) + 1)
-        return node, height
+        return self.operators("relation", self.sum, _RELATIONS)
 
     def sum(self) -> tuple[Node, int]:
-        node, height = self.product()
-        while self.token.kind in ("+", "-"):
-            operator = self.advance()
-            right, other = self.product()
-            node = self.call(operator, _OPERATORS[operator.text], [node, right])
-            height = self.limit(max(height, other) + 1)
-        return node, height
+        return self.operators("sum", self.product, _SUMS)
 
     def product(self) -> tuple[Node, int]:
-        node, height = self.unary()
-        while self.token.kind in ("*", "/", "%"):
+        return self.operators("product", self.unary, _PRODUCTS)
+
+    def operators(self, rule: str, operand: Callable[[], tuple[Node, int]], kinds: frozenset[str]) -> tuple[Node, int]:
+        """Parse operands with operators between them, which bind to the left.
+
+        The reference counts how many of these are open: one for the whole, but for a product within a sum, and one
+        for the right side.
+        """
+        counted = "sum" if rule == "product" else rule
+        opened = rule != "product"
+        if opened:
+            self.open(counted)
+        node, height = operand()
+        while self.token.kind in kinds:
             operator = self.advance()
-            right, other = self.unary()
+            self.open(counted)
+            right, other = operand()
+            self.opened[counted] -= 1
             node = self.call(operator, _OPERATORS[operator.text], [node, right])
             height = self.limit(max(height, other) + 1)
+        if opened:
+            self.opened[counted] -= 1
         return node, height
+
+    def open(self, rule: str) -> None:
+        self.opened[rule] += 1
+        if self.opened[rule] > MAX_DEPTH:
+            raise self.error(self.token.offset, f"more than {MAX_DEPTH} nested operators")
 
     def unary(self) -> tuple[Node, int]:
         kind = self.token.kind

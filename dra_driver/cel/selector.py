@@ -22,11 +22,11 @@ from dra_driver.cel.error import (
     OverLimit,
 )
 from dra_driver.cel.estimate import estimate
-from dra_driver.cel.fast import compile_step
+from dra_driver.cel.fast import Unfit, compile_step
 from dra_driver.cel.parser import issue_at, parse
-from dra_driver.cel.plan import plan
+from dra_driver.cel.plan import Step, plan
 from dra_driver.cel.reads import Read, find_reads, project
-from dra_driver.cel.slot import Names
+from dra_driver.cel.slot import FIRST, Names
 from dra_driver.cel.type import Kind, Type
 from dra_driver.cel.validate import validate
 from dra_driver.cel.value import LISTS, Value, type_name
@@ -59,7 +59,18 @@ DEFAULT: Final = Options()
 class Program:
     """A compiled expression. Safe to share between threads."""
 
-    __slots__ = ("_counted", "_fast", "_limit", "_reads", "_slots", "estimated_cost", "expression", "reads", "type")
+    __slots__ = (
+        "_counted",
+        "_fast",
+        "_is_flat",
+        "_limit",
+        "_reads",
+        "_slots",
+        "estimated_cost",
+        "expression",
+        "reads",
+        "type",
+    )
 
     def __init__(self, expression: str, checked: Checked, env: Environment, options: Options) -> None:
         self.expression = expression
@@ -72,9 +83,17 @@ class Program:
         names = Names()
         self._counted = exact.compile_counted(step, names)
         self._slots: list[Value] = [None] * names.size
-        self._fast: Callable[[list[Value]], Value] | None = None
-        if self.estimated_cost * _MARGIN <= self._limit:
-            self._fast = compile_step(step, Names())
+        self._is_flat = names.size == FIRST
+        self._fast = self._compile_fast(step)
+
+    def _compile_fast(self, step: Step) -> Callable[[list[Value]], Value] | None:
+        """Make a closure that does not count, if the limit is out of reach."""
+        if self.estimated_cost * _MARGIN > self._limit:
+            return None
+        try:
+            return compile_step(step, Names())
+        except Unfit:
+            return None
 
     def key(self, device: DeviceInput) -> Hashable:
         """Give what the expression sees of a device. Devices with equal keys have equal results."""
@@ -83,12 +102,10 @@ class Program:
     def value(self, device: DeviceInput) -> Value:
         """Give the value for a device. Raises EvaluationError."""
         view = device.view
-        if self._fast is None or not view.is_bounded:
+        if self._fast is None or not view.is_plain:
             return self.value_with_cost(device)[0]
-        if view.problem:
-            raise self._error(device, view.problem, EvaluationError, 0)
         slots = self._slots.copy()
-        slots[0], slots[1], slots[2] = view.root, view.attributes, view.capacity
+        slots[:FIRST] = view.slots
         try:
             return self._fast(slots)
         except (Fault, Abort, RecursionError) as error:
@@ -136,8 +153,25 @@ class Selector(Program):
     __slots__ = ()
 
     def evaluate(self, device: DeviceInput, interrupt: Callable[[], bool] | None = None) -> bool:
-        """Tell whether the expression selects the device. Raises EvaluationError."""
-        value = self.value(device) if interrupt is None else self.value_with_cost(device, interrupt)[0]
+        """Tell whether the expression selects the device. Raises EvaluationError.
+
+        `interrupt` is asked now and then whether to stop.
+        """
+        fast = self._fast
+        view = device.view
+        if fast is None or interrupt is not None or not view.is_plain:
+            return self._check(device, *self.value_with_cost(device, interrupt))
+        if self._is_flat:
+            slots = view.slots
+        else:
+            slots = self._slots.copy()
+            slots[:FIRST] = view.slots
+        try:
+            value = fast(slots)
+        except (Fault, Abort, RecursionError) as error:
+            raise self._translate(device, error, 0) from None
+        if value is True or value is False:
+            return value
         return self._check(device, value, 0)
 
     def evaluate_with_cost(self, device: DeviceInput, interrupt: Callable[[], bool] | None = None) -> tuple[bool, int]:

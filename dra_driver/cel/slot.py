@@ -10,7 +10,7 @@ Slots = list[Value]
 ROOT: Final = 0
 ATTRIBUTES: Final = 1
 CAPACITY: Final = 2
-_FIRST: Final = 3
+FIRST: Final = 3
 _WIDTH: Final = 3
 
 
@@ -21,7 +21,7 @@ class Names:
 
     def __init__(self, places: dict[str, int] | None = None, counter: list[int] | None = None) -> None:
         self.places = places or {}
-        self.counter = counter or [_FIRST]
+        self.counter = counter or [FIRST]
 
     @property
     def size(self) -> int:
@@ -34,7 +34,7 @@ class Names:
 
     def is_accumulator(self, place: int) -> bool:
         """Tell whether a slot is that of an accumulator, whose first value is computed when somebody asks."""
-        return place >= _FIRST and (place - _FIRST) % _WIDTH == 0
+        return place >= FIRST and (place - FIRST) % _WIDTH == 0
 
     def enter(self, accumulator: str, variable: str, variable2: str) -> tuple[int, "Names", "Names"]:
         """Take slots for a loop. Give the first, the names inside the loop, and those of its result."""

@@ -6,6 +6,7 @@ bound to the more general of the types they meet, null goes with objects and opa
 
 from dataclasses import dataclass, field
 from enum import IntEnum, auto
+from operator import is_
 from typing import Final
 
 
@@ -131,6 +132,9 @@ class Mapping:
 
     def unify(self, left: tuple[Type, ...], right: tuple[Type, ...]) -> bool:
         """Bind parameters so that all of `left` are assignable to `right`; bind none if they cannot."""
+        for one, two in zip(left, right, strict=False):
+            if one is not two and not _may_be_assignable(one, two):
+                return False
         trial = Mapping(dict(self.bound))
         if not trial._all_assignable(left, right):
             return False
@@ -147,7 +151,9 @@ class Mapping:
         if not type_.parameters:
             return type_
         parameters = tuple(self.substitute(each, to_dyn=to_dyn) for each in type_.parameters)
-        return type_ if parameters == type_.parameters else Type(type_.kind, type_.name, parameters)
+        if all(map(is_, parameters, type_.parameters)):
+            return type_
+        return Type(type_.kind, type_.name, parameters)
 
     def _all_assignable(self, left: tuple[Type, ...], right: tuple[Type, ...]) -> bool:
         return len(left) == len(right) and all(map(self._is_assignable, left, right))
@@ -197,6 +203,16 @@ class Mapping:
             bound = self.bound.get(within.name)
             return bound is None or self._is_unreferenced(free, bound)
         return all(self._is_unreferenced(free, each) for each in within.parameters)
+
+
+def _may_be_assignable(left: Type, right: Type) -> bool:
+    """Tell quickly that two types are not assignable, for most that are not."""
+    if left.kind in _WILD or right.kind in _WILD or left.kind is right.kind:
+        return True
+    return Kind.NULL in (left.kind, right.kind)
+
+
+_WILD: Final = frozenset((Kind.DYN, Kind.ANY, Kind.ERROR, Kind.PARAMETER))
 
 
 def most_general(left: Type, right: Type) -> Type:
