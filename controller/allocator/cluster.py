@@ -187,21 +187,11 @@ class Cluster:
             self._looks.clear()
             self._numbers.clear()
             self._refused.clear()
-        glance = find_glance(claims, self.classes)
         refused = self._refusals_of(claims)
-        looks = self._looks_of(glance)
         tried: set[Hashable] = set()
         undecided: list[str] = []
         errors: dict[str, str] = {}
-        for node in nodes:
-            if node in refused.nodes:
-                continue
-            look = looks.get(node)
-            if look is None:
-                look = looks[node] = self._look(glance, node)
-            if look in refused.looks:
-                refused.nodes.add(node)
-                continue
+        for node, look in self._hopeful(nodes, find_glance(claims, self.classes), refused):
             if look in tried:
                 continue
             tried.add(look)
@@ -229,6 +219,20 @@ class Cluster:
             for pool in pools:
                 self._users.setdefault(pool.id, set()).add(node)
         return pools
+
+    def _hopeful(self, nodes: Iterable[str], glance: Glance, refused: _Refusals) -> Iterator[tuple[str, Hashable]]:
+        """Yield the nodes that do not look like refused ones, and how they look."""
+        looks = self._looks_of(glance)
+        for node in nodes:
+            if node in refused.nodes:
+                continue
+            look = looks.get(node)
+            if look is None:
+                look = looks[node] = self._look(glance, node)
+            if look in refused.looks:
+                refused.nodes.add(node)
+            else:
+                yield node, look
 
     def _refusals_of(self, claims: Sequence[ResourceClaim]) -> _Refusals:
         """Give what was refused to claims like these; it is added to."""

@@ -122,14 +122,20 @@ class Search:
 
         Without a solution nothing stays given away, so that another search may follow on the same table.
         """
-        self.outcome = self._run()
+        return self._go(self._descend(0, 0))
+
+    def resume(self) -> Outcome:
+        """Look for the next solution after one was found."""
+        return self._go(_Retreat.FAILED)
+
+    def _go(self, step: _Step) -> Outcome:
+        self.outcome = self._run(step)
         if self.outcome is Outcome.EXHAUSTED:
             while self.ledger.grants:
                 self.ledger.undo_last()
         return self.outcome
 
-    def _run(self) -> Outcome:
-        step = self._descend(0, 0)
+    def _run(self, step: _Step) -> Outcome:
         while step is not None:
             if isinstance(step, Position):
                 step = self._enter(step)
