@@ -124,9 +124,8 @@ def subtract(left: Value, right: Value) -> Value:
     if kind is Timestamp and type(right) in _TIMES:
         if type(right) is Timestamp:
             return _difference(left, right)
-        return check_timestamp(
-            left.nanos - check_int(right.nanos) if right.nanos != INT_MIN else check_int(-right.nanos)
-        )
+        check_int(-right.nanos)
+        return check_timestamp(left.nanos - right.nanos, left.zone)
     if kind is not type(right):
         raise no_such_overload("_-_")
     if kind is int:
