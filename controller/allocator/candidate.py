@@ -2,13 +2,15 @@
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from controller.allocator.cell import Cell
 from controller.allocator.state import DeviceId
 from controller.allocator.taint import preventing_taints
 from dra_driver.api.resource_v1 import Device, DeviceAttribute, DeviceTaint, ResourceSlice
 from dra_driver.cel import DeviceInput
+
+_CELLS_MAX: Final = 64
 
 Counters: TypeAlias = dict[tuple[str, str], int]
 """Nano-units by counter set and counter."""
@@ -31,6 +33,13 @@ class Candidate:
     demands: dict[tuple[object, ...], Cell] = field(default_factory=dict)
     derived: dict[str, DeviceAttribute] = field(default_factory=dict)
     looks: dict[Hashable, Hashable] = field(default_factory=dict)
+    cells: dict[int, Cell] = field(default_factory=dict)
+
+    def remember(self, signature: int, cell: Cell) -> None:
+        """Keep what the device is worth for requests of a signature."""
+        if len(self.cells) >= _CELLS_MAX:
+            self.cells.clear()
+        self.cells[signature] = cell
 
     @property
     def subject(self) -> str:

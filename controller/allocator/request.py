@@ -29,7 +29,8 @@ class Alternative:
     """A request, or one of its subrequests.
 
     `count` is how many devices it takes; with `is_all` those are `devices`, by index. `order` is that in which
-    candidates are tried otherwise, `cells` holds what is known of each.
+    candidates are tried otherwise, `cells` holds what is known of each. Alternatives of one `signature` see the same in
+    every device.
     """
 
     claim: int
@@ -50,12 +51,18 @@ class Alternative:
     devices: tuple[int, ...] = ()
     cells: list[Cell | None] = field(default_factory=list)
     order: Sequence[int] = ()
+    signature: int = -1
     capacity_key: tuple[object, ...] = ()
 
     @property
     def result_name(self) -> str:
         """The request as results name it: `main` or `main/sub`."""
         return f"{self.parent}/{self.name}" if self.parent else self.name
+
+    @property
+    def signed(self) -> tuple[object, ...]:
+        """What decides how devices look to the request, whatever it is called."""
+        return (self.device_class.spec.selectors, self.selectors, self.tolerations, self.capacity_key)
 
     @property
     def path(self) -> str:

@@ -58,6 +58,18 @@ class SelectorCache:
         self._size = size
         self._selectors: OrderedDict[str, Selector] = OrderedDict()
         self._derivations: OrderedDict[str, Derivation] = OrderedDict()
+        self._numbers: dict[Hashable, int] = {}
+        self._last = 0
+
+    def number(self, signature: Hashable) -> int:
+        """Give the number of a signature; equal ones have the same for a while, different ones never."""
+        number = self._numbers.get(signature)
+        if number is None:
+            if len(self._numbers) >= self._size:
+                self._numbers.clear()
+            self._last += 1
+            number = self._numbers[signature] = self._last
+        return number
 
     def matches(self, candidate: Candidate, selectors: tuple[DeviceSelector, ...], subject: str) -> bool:
         """Tell whether all selectors match. Raises AllocationError; `subject` is the claim or class that has them."""

@@ -57,13 +57,13 @@ class Table:
             if pool.is_usable:
                 self.candidates.extend(pool.candidates)
                 self.pool_of.extend([pool] * len(pool.candidates))
-        self.held = [self._is_held(candidate) for candidate in self.candidates]
-
-    def _is_held(self, candidate: Candidate) -> bool:
-        """Tell whether somebody has the whole device, or shares of one that is no longer shareable."""
-        if candidate.id in self.state.whole:
-            return True
-        return self.refuses_stale_shares and not candidate.is_shareable and candidate.id in self.state.shares
+        whole = self.state.whole
+        shares = self.state.shares if self.refuses_stale_shares else ()
+        # Whole devices, and shares of devices that are no longer shareable.
+        self.held = [
+            candidate.id in whole or (not candidate.is_shareable and candidate.id in shares)
+            for candidate in self.candidates
+        ]
 
     def plan(self, claims: Sequence[ResourceClaim], classes: Mapping[str, DeviceClass]) -> None:
         """Read the claims, request by request. Raises AllocationError."""
@@ -74,7 +74,13 @@ class Table:
         """Give what candidate `index` is worth for the request. Raises AllocationError as upstream would."""
         cell = alternative.cells[index]
         if cell is None:
-            cell = alternative.cells[index] = self._evaluate(alternative, self.candidates[index])
+            candidate = self.candidates[index]
+            cell = None if self.forgiven else candidate.cells.get(alternative.signature)
+            if cell is None:
+                cell = self._evaluate(alternative, candidate)
+                if not self.forgiven:
+                    candidate.remember(alternative.signature, cell)
+            alternative.cells[index] = cell
         return cell
 
     def value(self, alternative: Alternative, constraint: Constraint, index: int) -> Value | None:
@@ -198,6 +204,9 @@ def _plan_claim(table: Table, claim: ResourceClaim, index: int, classes: Mapping
         alternatives = []
         for alternative in parser.parse(request, (index, position)):
             alternative.cells = [None] * len(table.candidates)
+            alternative.signature = table.selectors.number(
+                (alternative.signed, table.features, table.node.status.declared_features)
+            )
             alternative.order = range(len(table.candidates))
             if alternative.is_all:
                 _list_all(table, alternative)
