@@ -6,9 +6,8 @@ from difflib import get_close_matches
 from dra_driver.cel import type as t
 from dra_driver.cel.advice import advise_call, describe_call
 from dra_driver.cel.environment import DEVICE, Environment
-from dra_driver.cel.error import CompileError, Issue
+from dra_driver.cel.error import CompileError, Issue, issue_at
 from dra_driver.cel.function import Function, Overload
-from dra_driver.cel.parser import issue_at
 from dra_driver.cel.tree import (
     Call,
     Comprehension,

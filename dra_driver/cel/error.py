@@ -75,3 +75,10 @@ class Interrupted(Abort):
 def no_such_overload(function: str = "") -> Fault:
     """Tell that a function does not exist for the values it got."""
     return Fault(f"no such overload: {function}" if function else "no such overload")
+
+
+def issue_at(expression: str, offset: int, found: str, wanted: str = "") -> Issue:
+    """Make an issue for what stands at a place."""
+    line = expression.count("\n", 0, offset) + 1
+    column = offset - (expression.rfind("\n", 0, offset) + 1)
+    return Issue(line, column, offset, found, wanted)

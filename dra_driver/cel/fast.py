@@ -4,15 +4,15 @@ Fit for expressions whose estimate says that the limit is out of reach. Errors a
 pays nothing for what could fail.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
 from dra_driver.cel.charge import NEEDS_LIST, NO_DEPTH, NO_LIST
 from dra_driver.cel.equality import is_equal
 from dra_driver.cel.error import Abort, Fault, no_such_overload
+from dra_driver.cel.fastloop import compile_loop
 from dra_driver.cel.fastpath import compile_path
-from dra_driver.cel.loop import frozen, is_mutable, pairs_of, thawed
 from dra_driver.cel.plan import (
     Apply,
     Choice,
@@ -26,7 +26,6 @@ from dra_driver.cel.plan import (
     Membership,
     OrElse,
     Step,
-    Variable,
 )
 from dra_driver.cel.slot import Names, Slots
 from dra_driver.cel.value import LISTS, Map, Optional, Value, classes_of, map_key, type_name
@@ -345,100 +344,7 @@ def _or_else(step: OrElse, names: Names) -> Run:
 
 
 def _loop(step: Loop, names: Names) -> Run:
-    range_, initial = compile_step(step.range, names), compile_step(step.initial, names)
-    place, inner, after = names.enter(step.accumulator, step.variable, step.variable2)
-    if isinstance(step.condition, Const) and step.condition.value is False:
-        return _bind(place, initial, compile_step(step.result, after))
-    quantifier = _quantifier(step)
-    if quantifier is not None:
-        decisive, predicate = quantifier
-        return _quantify(range_, place, bool(step.variable2), decisive, compile_step(predicate, inner))
-    return _general_loop(
-        step,
-        (range_, initial, compile_step(step.condition, inner), compile_step(step.step, inner)),
-        compile_step(step.result, after),
-        place,
-    )
-
-
-def _bind(place: int, initial: Run, result: Run) -> Run:
-    def start(slots: Slots) -> Value:
-        return thawed(initial(slots))
-
-    def run(slots: Slots) -> Value:
-        slots[place] = start
-        value = result(slots)
-        return frozen(value) if is_mutable(value) and is_mutable(slots[place]) else value
-
-    return run
-
-
-def _quantifier(step: Loop) -> tuple[bool, Step] | None:
-    """Tell whether a loop is `all` or `exists`: what decides it, and its predicate."""
-    match step:
-        case Loop(
-            accumulator="@result",
-            condition=Apply(function="@not_strictly_false"),
-            step=Logic(decisive=decisive, terms=[Follow(path=Variable(name="@result", keys=[])), predicate]),
-            result=Follow(path=Variable(name="@result", keys=[])),
-            initial=Const(value=bool()),
-        ):
-            return decisive, predicate
-        case _:
-            return None
-
-
-def _quantify(range_: Run, place: int, two: bool, decisive: bool, predicate: Run) -> Run:  # noqa: FBT001 - internal
-    one, other = place + 1, place + 2
-
-    def run(slots: Slots) -> Value:
-        pairs = _pairs(range_(slots), two=two)
-        fault: Fault | None = None
-        for slots[one], slots[other] in pairs:
-            try:
-                value = predicate(slots)
-            except Fault as error:
-                fault = fault or error
-                continue
-            if value is decisive:
-                return decisive
-            if type(value) is not bool:
-                fault = fault or no_such_overload("&&")
-        if fault is not None:
-            raise fault
-        return not decisive
-
-    return run
-
-
-def _pairs(range_: Value, *, two: bool) -> Iterator[tuple[Value, Value]]:
-    pairs = pairs_of(range_, two=two)
-    if pairs is None:
-        raise Fault(f"a loop over a {type_name(range_)}, want a list or a map")
-    return pairs
-
-
-def _general_loop(step: Loop, parts: tuple[Run, Run, Run, Run], result: Run, place: int) -> Run:
-    range_, initial, condition, advance = parts
-    two = bool(step.variable2)
-
-    def run(slots: Slots) -> Value:
-        pairs = _pairs(range_(slots), two=two)
-        slots[place] = lambda slots: thawed(initial(slots))
-        for slots[place + 1], slots[place + 2] in pairs:
-            try:
-                if condition(slots) is False:
-                    break
-            except Fault:
-                pass
-            try:
-                slots[place] = advance(slots)
-            except Fault as fault:
-                slots[place] = fault
-        value = result(slots)
-        return frozen(value) if is_mutable(value) and is_mutable(slots[place]) else value
-
-    return run
+    return compile_loop(step, names, compile_step)
 
 
 _COMPILE: Final[dict[type[Step], Callable[..., Run]]] = {

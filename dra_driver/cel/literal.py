@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from dra_driver.cel.value import INT_MAX, INT_MIN, UINT_MAX, Uint
+from dra_driver.cel.value import INT_MAX, INT_MIN, UINT_MAX, Uint, Value
 
 _SIMPLE: Final = {
     "a": "\a",
@@ -19,6 +19,31 @@ _MAX_DIGITS: Final = 40
 
 class LiteralError(ValueError):
     """A literal that means no value."""
+
+
+KINDS: Final = frozenset(("int", "uint", "double", "string", "bytes", "true", "false", "null"))
+
+
+def parse_literal(kind: str, text: str, *, negative: bool) -> Value:  # noqa: PLR0911 - a kind each
+    """Give the value of a word; `negative` if a sign stands before it. Raises LiteralError."""
+    match kind:
+        case "int":
+            return parse_int(text, negative=negative)
+        case "double":
+            value = parse_double(text)
+            return -value if negative else value
+        case _ if negative:
+            raise LiteralError(f"a sign before {text[:30]}, want a number")
+        case "uint":
+            return parse_uint(text)
+        case "string":
+            return parse_string(text)
+        case "bytes":
+            return parse_bytes(text[1:])
+        case "null":
+            return None
+        case _:
+            return kind == "true"
 
 
 def parse_int(text: str, *, negative: bool) -> int:

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import Final
 
 from dra_driver.cel import literal
-from dra_driver.cel.error import CompileError, Issue
+from dra_driver.cel.error import CompileError, issue_at
 from dra_driver.cel.macro import MacroError, Nodes, expand
 from dra_driver.cel.token import RESERVED, LexicalError, Token, read_tokens
 from dra_driver.cel.tree import Call, Entry, Ident, ListNode, Literal, MapNode, MessageNode, Node, Select
@@ -42,13 +42,6 @@ _OPERATORS: Final = {
     **{text: f"_{text}_" for text in ("<", "<=", ">=", ">", "==", "!=", "+", "-", "*", "/", "%", "&&", "||")},
 }
 _CLOSERS: Final = {"(": ")", "[": "]", "{": "}"}
-
-
-def issue_at(expression: str, offset: int, found: str, wanted: str = "") -> Issue:
-    """Make an issue for what stands at a place."""
-    line = expression.count("\n", 0, offset) + 1
-    column = offset - (expression.rfind("\n", 0, offset) + 1)
-    return Issue(line, column, offset, found, wanted)
 
 
 def parse(expression: str) -> Node:
@@ -381,11 +374,11 @@ class _Parser:
         offset = self.token.offset
         negative = self.accept("-")
         token = self.token
-        if token.kind not in _LITERALS:
+        if token.kind not in literal.KINDS:
             raise self.unexpected("an expression")
         self.advance()
         try:
-            value = literal.parse_int(token.text, negative=negative) if token.kind == "int" else _value(token, negative)
+            value = literal.parse_literal(token.kind, token.text, negative=negative)
         except literal.LiteralError as error:
             raise self.error(offset, str(error)) from None
         return Literal(self.nodes.number(), offset, value)
@@ -399,23 +392,3 @@ class _Parser:
         if expanded is not None:
             return expanded
         return Call(self.nodes.number(), operator.offset, function, target, arguments)
-
-
-_LITERALS: Final = frozenset(("int", "uint", "double", "string", "bytes", "true", "false", "null"))
-
-
-def _value(token: Token, negative: bool) -> object:  # noqa: FBT001 - only called above
-    match token.kind:
-        case "double":
-            value = literal.parse_double(token.text)
-            return -value if negative else value
-        case "uint":
-            return literal.parse_uint(token.text)
-        case "string":
-            return literal.parse_string(token.text)
-        case "bytes":
-            return literal.parse_bytes(token.text[1:])
-        case "null":
-            return None
-        case _:
-            return token.kind == "true"

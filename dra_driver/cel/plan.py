@@ -12,11 +12,10 @@ from typing import Final
 from dra_driver.cel.check import Checked
 from dra_driver.cel.environment import Environment
 from dra_driver.cel.equality import is_equal
-from dra_driver.cel.error import Abort, CompileError, Fault
+from dra_driver.cel.error import Abort, CompileError, Fault, issue_at
 from dra_driver.cel.function import Function, Overload, dispatched, guarded
 from dra_driver.cel.library.conversion import FOLDED
 from dra_driver.cel.library.standard import compile_pattern
-from dra_driver.cel.parser import issue_at
 from dra_driver.cel.path import KEYS
 from dra_driver.cel.tree import Call, Comprehension, Ident, ListNode, Literal, MapNode, Node, Select
 from dra_driver.cel.type import Kind

@@ -20,10 +20,11 @@ from dra_driver.cel.error import (
     InterruptError,
     LimitError,
     OverLimit,
+    issue_at,
 )
 from dra_driver.cel.estimate import estimate
 from dra_driver.cel.fast import Unfit, compile_step
-from dra_driver.cel.parser import issue_at, parse
+from dra_driver.cel.parser import parse
 from dra_driver.cel.plan import Step, plan
 from dra_driver.cel.reads import Read, find_reads, project
 from dra_driver.cel.slot import FIRST, Names

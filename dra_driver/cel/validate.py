@@ -4,11 +4,10 @@ from collections.abc import Callable
 from typing import Final
 
 from dra_driver.cel.check import Checked
-from dra_driver.cel.error import Abort, CompileError, Fault, Issue
+from dra_driver.cel.error import Abort, CompileError, Fault, Issue, issue_at
 from dra_driver.cel.library.layout import parse_layout
 from dra_driver.cel.library.moment import parse_duration, parse_timestamp
 from dra_driver.cel.library.standard import compile_pattern
-from dra_driver.cel.parser import issue_at
 from dra_driver.cel.tree import Call, ListNode, Literal, MapNode, Node, children
 from dra_driver.cel.type import Kind, Type, is_equivalent
 from dra_driver.cel.value import Value
