@@ -6,6 +6,7 @@ counters as a number of devices a set), so that what it refutes has no solution.
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TypeAlias
@@ -55,7 +56,7 @@ class Bound:
     def is_refuted(self, ledger: Ledger, position: Position) -> bool:
         """Tell whether there is certainly no way on from `position`."""
         groups = self._group(ledger, position)
-        needs = list(_needs(ledger, position))
+        needs = list(_needs(ledger, position, self.likeness.risky))
         for need in needs:
             need.parts = [
                 (alternative, group)
@@ -184,11 +185,14 @@ class Bound:
         ) or _is_sum_short(needs, lambda part: _capacity_demand(ledger, part), _capacity_left(ledger, needs))
 
 
-def _needs(ledger: Ledger, position: Position) -> Iterator[Need]:
+def _needs(ledger: Ledger, position: Position, risky: AbstractSet[tuple[int, int]]) -> Iterator[Need]:
+    """Yield what is to be served, up to where an error may be met: whoever gets there must look."""
     current = position.alternative
     yield Need((current,), current.count - position.slot, is_current=True)
     for number, plan in enumerate(ledger.table.claims[current.claim :]):
         for request in plan.requests[current.request + 1 if number == 0 else 0 :]:
+            if (request.alternatives[0].claim, request.alternatives[0].request) in risky:
+                return
             if request.least > 0:
                 yield Need(request.alternatives, request.least, is_current=False)
 

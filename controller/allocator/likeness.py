@@ -6,7 +6,7 @@ counters, what is left. One that failed in a place fails for all that are like i
 
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from controller.allocator.error import AllocationError
 from controller.allocator.ledger import Ledger
@@ -18,12 +18,13 @@ from controller.allocator.table import Table
 class Likeness:
     """The classes of alike devices of a table, as numbers by candidate.
 
-    `has_errors`: somewhere the search may meet an error, so that a branch without solution still matters.
+    `risky` are the requests, by claim and position, at which the search may meet an error: there a branch without
+    solution still matters.
     """
 
     table: Table
     classes: list[int] = field(default_factory=list)
-    has_errors: bool = False
+    risky: set[tuple[int, int]] = field(default_factory=set)
     alternatives: list[Alternative] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -35,10 +36,10 @@ class Likeness:
         ]
         own: set[int] = set()
         for alternative in self.alternatives:
-            if alternative.is_all and alternative.constraints:
+            if alternative.is_all and self._may_violate(alternative):
                 # Which of its devices comes first decides between a refusal and an error.
                 own.update(alternative.devices)
-                self.has_errors = True
+                self.risky.add((alternative.claim, alternative.request))
         ledger = Ledger(self.table)
         numbers: dict[Hashable, int] = {}
         for index in range(len(self.table.candidates)):
@@ -63,6 +64,29 @@ class Likeness:
             for constraint in self.table.claims[claim].constraints
         )
         return (claim, request, ledger.counts[claim], frozenset(touched.items()), constraints)
+
+    def _may_violate(self, alternative: Alternative) -> bool:
+        """Tell whether the devices that `All` means may come to violate a constraint, which is an error.
+
+        It is none where one that cannot be had at all comes before.
+        """
+        alone = [replace(constraint, values=[]) for constraint in alternative.constraints]
+        others = (other for other in self.alternatives if other.claim == alternative.claim)
+        shared = {entry for other in others if other.request != alternative.request for entry in other.constraints}
+        for index in alternative.devices if alone else ():
+            if self.table.cell(alternative, index).misfit is not None:
+                return False
+            if self.table.held[index] and not alternative.is_admin:
+                return False
+            if not shared.isdisjoint(alternative.constraints):
+                return True
+            try:
+                values = [self.table.value(alternative, constraint, index) for constraint in alone]
+            except AllocationError:
+                return True
+            if not all(constraint.add(value) for constraint, value in zip(alone, values, strict=True)):
+                return True
+        return False
 
     def _look(self, ledger: Ledger, index: int) -> tuple[Hashable, ...]:
         candidate = self.table.candidates[index]
@@ -102,6 +126,6 @@ class Likeness:
                 return cell.misfit
             values = tuple(self.table.value(alternative, entry, index) for entry in alternative.constraints)
         except AllocationError as error:
-            self.has_errors = True
+            self.risky.add((alternative.claim, alternative.request))
             return ("error", error.error_class)
         return (cell.demand if is_metered else (), values)
