@@ -50,7 +50,7 @@ def _find_in_quantity(_: Question, theirs: Answer, ours: Answer) -> list[str]:
     fields = [field for field in ("value", "milli") if is_exact and ours[field] in _INT64]
     if abs(ours["value"]) < _NO_SUFFIX or not ours["canonical"].endswith("E"):
         fields.append("canonical")
-    return _differ(theirs, ours, "sign", *fields)
+    return _differ(theirs, ours, "sign", "int", "exact", *fields)
 
 
 def _find_in_error(theirs: Answer, ours: Answer) -> list[str]:

@@ -22,7 +22,7 @@ from tests.referee.process import Answer, Question, Referee
 Drawn = tuple[Question, Callable[[Question, shrink.Disagrees], Question]]
 # How many questions of one kind are shrunk.
 _SHRUNK = 25
-_AGAIN = 10
+_AGAIN = 40
 # Upstream's searches take microseconds or, if they explode, forever; those get a second chance.
 _TIMEOUT_MS = 1000
 _SECOND_TIMEOUT_MS = 20_000

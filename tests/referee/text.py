@@ -1,8 +1,8 @@
 """Our answers about quantities, versions and names."""
 
 from dra_driver.api import name as api_name
-from dra_driver.api.quantity import Quantity
 from dra_driver.api.semver import compare_semver, parse_semver
+from dra_driver.cel.library.amount import parse_amount
 from tests.referee.process import Answer, Question
 
 _FORMS = {
@@ -17,15 +17,18 @@ _FORMS = {
 
 
 def read_quantity(question: Question) -> Answer:
-    """Answer `quantity`. Values have as many digits as they need; whether upstream has int64 at hand is not ours."""
+    """Answer `quantity`. `value` and `milli` have as many digits as they need."""
     try:
-        quantity = Quantity.parse(question["text"])
+        quantity = parse_amount(question["text"])
     except ValueError as error:
         return {"error": str(error)}
+    whole = quantity.amount.whole()
     return {
         "canonical": str(quantity),
         "value": quantity.value(),
         "milli": quantity.milli_value(),
+        "int": whole or 0,
+        "exact": whole is not None,
         "sign": quantity.sign(),
     }
 

@@ -30,7 +30,9 @@ func readQuantity(question textQuestion) any {
 		return errorAnswer(err)
 	}
 	answer := quantityAnswer{Value: quantity.Value(), Milli: quantity.MilliValue(), Sign: quantity.Sign()}
-	answer.Int, answer.Exact = quantity.AsInt64()
+	if whole, exact := quantity.AsInt64(); exact {
+		answer.Int, answer.Exact = whole, true
+	}
 	// String would repeat some texts as they were given. Last, since it may change how the value is kept.
 	number, suffix := quantity.CanonicalizeBytes(nil)
 	answer.Canonical = string(number) + string(suffix)
