@@ -15,6 +15,7 @@ from controller.allocator.constraint import UNCOMPARABLE, Constraint, Value
 from controller.allocator.flow import Flow
 from controller.allocator.ledger import Ledger
 from controller.allocator.likeness import Likeness
+from controller.allocator.pool import Pool
 from controller.allocator.request import Alternative
 from controller.allocator.search import Position
 
@@ -57,6 +58,8 @@ class Bound:
         """Tell whether there is certainly no way on from `position`."""
         groups = self._group(ledger, position)
         needs = list(_needs(ledger, position, self.likeness.risky))
+        if any(_overdraws(ledger, need) for need in needs):
+            return True
         for need in needs:
             need.parts = [
                 (alternative, group)
@@ -195,6 +198,20 @@ def _needs(ledger: Ledger, position: Position, risky: AbstractSet[tuple[int, int
                 return
             if request.least > 0:
                 yield Need(request.alternatives, request.least, is_current=False)
+
+
+def _overdraws(ledger: Ledger, need: Need) -> bool:
+    """Tell whether the devices that `All` means take more of a counter than is left."""
+    alternative = need.alternatives[0]
+    if len(need.alternatives) > 1 or not alternative.is_all:
+        return False
+    table = ledger.table
+    taken = Counter[tuple[Pool, tuple[str, str]]]()
+    for index in alternative.devices[-need.count :]:
+        if not _is_charged(ledger, index):
+            for key, amount in table.candidates[index].consumption.items():
+                taken[table.pool_of[index], key] += amount
+    return any(amount > ledger.available_counters(pool)[key] for (pool, key), amount in taken.items())
 
 
 def _count(need: Need, parts: list[_Part]) -> int:
