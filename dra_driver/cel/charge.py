@@ -171,7 +171,9 @@ def _flatten(arguments: Arguments, _: Value) -> int:
             raise Abort(NO_DEPTH)
         depth = float(arguments[1])
     depth = 1.0 if depth < 0 else depth
-    return min(int(size_of(arguments[0]) * depth), MAX_COST) + 1 + LIST
+    product = float(size_of(arguments[0])) * depth
+    # What is beyond 64 bits becomes this where the reference converts it.
+    return min((int(product) if product < 2.0**64 else 2**63) + 1 + LIST, MAX_COST)
 
 
 def _sets(factor: int) -> Charge:

@@ -52,11 +52,11 @@ class Run:
     def charge(self, cost: int) -> None:
         """Add to the cost. Raises OverLimit."""
         self.cost += cost
-        if self.cost < 0:
-            # The reference counts without a sign: has() of a choice that costs nothing takes one from zero.
-            self.cost += 2**64
-        if self.cost > self.limit:
-            raise OverLimit(f"actual cost limit exceeded: {self.cost}, want at most {self.limit}")
+        if not 0 <= self.cost <= self.limit:
+            # The reference counts without a sign in 64 bits: has() of a choice that costs nothing takes one from zero.
+            self.cost %= 2**64
+            if self.cost > self.limit:
+                raise OverLimit(f"actual cost limit exceeded: {self.cost}, want at most {self.limit}")
 
     def check(self) -> None:
         """Ask the caller now and then whether to go on. Raises Interrupted."""

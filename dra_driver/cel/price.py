@@ -279,7 +279,7 @@ def _format(target: Operand | None, _: Operands) -> Price | None:
 
 
 def _in_list(_: Operand | None, operands: Operands) -> Price:
-    return operands[1].known, None
+    return operands[1].known.scaled(1.0), None
 
 
 def _matches(target: Operand | None, operands: Operands) -> Price:

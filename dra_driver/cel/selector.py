@@ -37,6 +37,7 @@ MAX_LENGTH: Final = 10 * 1024
 CACHE_SIZE: Final = 512
 # The static model is no proof; what it puts far from the limit cannot reach it.
 _MARGIN: Final = 4
+_NO_KEY: Final = "no such key: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ class Program:
             case RecursionError():
                 return self._error(device, "nested too deeply", LimitError, cost)
             case _:
-                return self._error(device, explain_fault(str(error)), EvaluationError, cost)
+                return self._error(device, explain_fault(str(error), self._reads), EvaluationError, cost)
 
     def _error(self, device: DeviceInput, problem: str, kind: type[EvaluationError], cost: int) -> EvaluationError:
         subject = f"device {device.name}: " if device.name else ""
@@ -211,12 +212,16 @@ class DerivedAttribute(Program):
 _SCALARS: Final = frozenset((bool, int, str, Semver))
 
 
-def explain_fault(problem: str) -> str:
+def explain_fault(problem: str, reads: tuple[Read, ...]) -> str:
     """Add how to guard against an error, if that is known."""
-    if problem.startswith("no such key: "):
-        name = problem.removeprefix("no such key: ")
-        return f'{problem}; guard it with "domain" in device.attributes && has(….{name}), or read ….?{name}.orValue(…)'
-    return problem
+    if not problem.startswith(_NO_KEY):
+        return problem
+    name = problem.removeprefix(_NO_KEY)
+    read = next((read for read in reads if name and read.name == name), None)
+    if read is None:
+        return problem
+    domain = f'device.{read.field}["{read.domain}"]'
+    return f"{problem}; guard it with has({domain}.{name}) && …, or read {domain}.?{name}.orValue(…)"
 
 
 def compile_selector(expression: str, *, options: Options = DEFAULT) -> Selector:
