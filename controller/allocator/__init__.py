@@ -10,10 +10,12 @@ Kubernetes 1.37 gives, and errors of the same class.
 
 from controller.allocator.allocation import Allocated, Answer, Problem, Refused, Undecided, allocate
 from controller.allocator.blocker import Blocker, BlockerCode
+from controller.allocator.cluster import Cluster, Placed, Unplaced
 from controller.allocator.error import AllocationError, ErrorClass
 from controller.allocator.explanation import Explanation, explain, fits_without
 from controller.allocator.expression import CelCompiler
 from controller.allocator.feature import Features, features_of_gates, features_of_names, features_of_version
+from controller.allocator.gang import Gathered, Member, Scattered, gather
 from controller.allocator.policy import Policy, parse_policy
 from controller.allocator.reason import Reason, ReasonCode
 from controller.allocator.selector import (
@@ -30,24 +32,31 @@ __all__ = [
     "Blocker",
     "BlockerCode",
     "CelCompiler",
+    "Cluster",
     "CompileFailureError",
     "Compiler",
     "ErrorClass",
     "EvaluationFailureError",
     "Explanation",
     "Features",
+    "Gathered",
+    "Member",
+    "Placed",
     "Policy",
     "Problem",
     "Reason",
     "ReasonCode",
     "Refused",
+    "Scattered",
     "SelectorCache",
     "Undecided",
+    "Unplaced",
     "allocate",
     "explain",
     "features_of_gates",
     "features_of_names",
     "features_of_version",
     "fits_without",
+    "gather",
     "parse_policy",
 ]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from controller.allocator.allocation import Problem, known_pools, search_table
 from controller.allocator.blocker import Blocker, BlockerCode, reduce_blockers
 from controller.allocator.error import AllocationError
+from controller.allocator.expression import CelCompiler
 from controller.allocator.ledger import Ledger
 from controller.allocator.pool import Pool
 from controller.allocator.reason import Reason, ReasonCode, explain_misfit, format_nanos
@@ -29,9 +30,9 @@ class Explanation:
     blockers: tuple[Blocker, ...]
 
 
-def explain(problem: Problem, selectors: SelectorCache) -> Explanation:
+def explain(problem: Problem, selectors: SelectorCache | None = None) -> Explanation:
     """Explain a refusal. Raises AllocationError for a problem that is not well posed."""
-    relaxation = _Relaxation(problem, selectors)
+    relaxation = _Relaxation(problem, selectors or SelectorCache(CelCompiler()))
     table = relaxation.build(frozenset())
     tree = tuple(_explain_claim(table, index) for index in range(len(table.claims)))
     if relaxation.fits(frozenset()):
@@ -45,9 +46,9 @@ def explain(problem: Problem, selectors: SelectorCache) -> Explanation:
     return Explanation(problem.node.metadata.name, tree, reduce_blockers(blockers, relaxation.fits))
 
 
-def fits_without(problem: Problem, blockers: frozenset[Blocker], selectors: SelectorCache) -> bool:
+def fits_without(problem: Problem, blockers: frozenset[Blocker], selectors: SelectorCache | None = None) -> bool:
     """Tell whether the claims fit once `blockers` are removed; not being able to tell counts as no."""
-    return _Relaxation(problem, selectors).fits(blockers)
+    return _Relaxation(problem, selectors or SelectorCache(CelCompiler())).fits(blockers)
 
 
 @dataclass(slots=True)
