@@ -32,7 +32,7 @@ MAX_CODE_POINTS: Final = 100_000
 MAX_DEPTH: Final = 250
 # Pure Python calls need no C stack, so that a deep tree may use many of them.
 RECURSION_LIMIT: Final = 20_000
-_SHALLOW: Final = 40
+_SHALLOW: Final = 60
 
 _RELATIONS: Final = frozenset(("<", "<=", ">=", ">", "==", "!=", "in"))
 _SUMS: Final = frozenset(("+", "-"))
@@ -61,9 +61,8 @@ def parse(expression: str) -> Node:
 
 
 def allow_deep_trees(tokens: list[Token]) -> None:
-    """Raise Python's limit on nested calls, for good, if the expression nests deeply."""
-    nested = sum(token.kind in ("(", "[", "{", "?", ".", "-", "+", "*", "/", "%", "==") for token in tokens)
-    if nested > _SHALLOW and sys.getrecursionlimit() < RECURSION_LIMIT:
+    """Raise Python's limit on nested calls, for good, if the expression may nest deeply."""
+    if len(tokens) > _SHALLOW and sys.getrecursionlimit() < RECURSION_LIMIT:
         sys.setrecursionlimit(RECURSION_LIMIT)
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dra_driver.cel import CompileError
+from dra_driver.cel import CompileError, compile_selector
 from dra_driver.cel.parser import parse
 from dra_driver.cel.tree import Literal, walk
 from dra_driver.cel.value import Uint
@@ -131,3 +131,9 @@ def test_any_text_is_a_tree_or_a_refusal(text: str) -> None:
     with suppress(CompileError):
         numbers = [each.id for each in walk(parse(text))]
         assert len(numbers) == len(set(numbers))
+
+
+@pytest.mark.parametrize("operator", [" < ", " != ", " in ", " + ", " % "])
+def test_long_chains_of_operators_compile(operator: str) -> None:
+    with suppress(CompileError):
+        compile_selector(operator.join(["dyn(1)"] * 240))
