@@ -20,7 +20,7 @@ from controller.allocator.taint import apply_taint_rules
 from dra_driver.api.core_v1 import Node
 from dra_driver.api.resource_v1 import AllocationResult, DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 
-DEFAULT_BUDGET: Final = 50_000
+DEFAULT_BUDGET: Final = 20_000
 _PLAIN_BUDGET: Final = 64
 
 

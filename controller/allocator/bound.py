@@ -188,13 +188,13 @@ class Bound:
         ) or _is_sum_short(needs, lambda part: _capacity_demand(ledger, part), _capacity_left(ledger, needs))
 
 
-def _needs(ledger: Ledger, position: Position, risky: AbstractSet[tuple[int, int]]) -> Iterator[Need]:
+def _needs(ledger: Ledger, position: Position, risky: AbstractSet[Alternative]) -> Iterator[Need]:
     """Yield what is to be served, up to where an error may be met: whoever gets there must look."""
     current = position.alternative
     yield Need((current,), current.count - position.slot, is_current=True)
     for number, plan in enumerate(ledger.table.claims[current.claim :]):
         for request in plan.requests[current.request + 1 if number == 0 else 0 :]:
-            if (request.alternatives[0].claim, request.alternatives[0].request) in risky:
+            if not risky.isdisjoint(request.alternatives):
                 return
             if request.least > 0:
                 yield Need(request.alternatives, request.least, is_current=False)
@@ -211,7 +211,8 @@ def _overdraws(ledger: Ledger, need: Need) -> bool:
         if not _is_charged(ledger, index):
             for key, amount in table.candidates[index].consumption.items():
                 taken[table.pool_of[index], key] += amount
-    return any(amount > ledger.available_counters(pool)[key] for (pool, key), amount in taken.items())
+    # Without the gate there are no counters, and devices that take of them cannot be had.
+    return any(amount > ledger.available_counters(pool).get(key, 0) for (pool, key), amount in taken.items())
 
 
 def _count(need: Need, parts: list[_Part]) -> int:

@@ -18,13 +18,12 @@ from controller.allocator.table import Table
 class Likeness:
     """The classes of alike devices of a table, as numbers by candidate.
 
-    `risky` are the requests, by claim and position, at which the search may meet an error: there a branch without
-    solution still matters.
+    `risky` are the alternatives at which the search may meet an error: there a branch without solution still matters.
     """
 
     table: Table
     classes: list[int] = field(default_factory=list)
-    risky: set[tuple[int, int]] = field(default_factory=set)
+    risky: set[Alternative] = field(default_factory=set)
     alternatives: list[Alternative] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -39,7 +38,7 @@ class Likeness:
             if alternative.is_all and self._may_violate(alternative):
                 # Which of its devices comes first decides between a refusal and an error.
                 own.update(alternative.devices)
-                self.risky.add((alternative.claim, alternative.request))
+                self.risky.add(alternative)
         ledger = Ledger(self.table)
         numbers: dict[Hashable, int] = {}
         for index in range(len(self.table.candidates)):
@@ -126,6 +125,6 @@ class Likeness:
                 return cell.misfit
             values = tuple(self.table.value(alternative, entry, index) for entry in alternative.constraints)
         except AllocationError as error:
-            self.risky.add((alternative.claim, alternative.request))
+            self.risky.add(alternative)
             return ("error", error.error_class)
         return (cell.demand if is_metered else (), values)

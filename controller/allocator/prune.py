@@ -27,8 +27,7 @@ class CountingPruner:
 
     def is_hopeless(self, ledger: Ledger, position: Position) -> bool:
         """See Pruner. Where an error may be met, only looking tells."""
-        current = (position.alternative.claim, position.alternative.request)
-        return current not in self.likeness.risky and self.bound.is_refuted(ledger, position)
+        return position.alternative not in self.likeness.risky and self.bound.is_refuted(ledger, position)
 
 
 def build_pruner(table: Table) -> CountingPruner:

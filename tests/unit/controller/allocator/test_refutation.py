@@ -4,10 +4,26 @@ from typing import Any
 
 import pytest
 
-from controller.allocator import Problem, Refused
+from controller.allocator import Features, Problem, Refused, SelectorCache
 from controller.allocator.candidate import Candidate
+from controller.allocator.pool import gather_pools
+from controller.allocator.prune import build_pruner
+from controller.allocator.search import Outcome, Search
+from controller.allocator.slice_index import index_slices
+from controller.allocator.state import build_allocated_state
+from controller.allocator.table import Table
 from dra_driver.api.resource_v1 import Device
-from tests.support.allocation import DRIVER, a_claim, a_device, a_problem, a_request, a_slice, devices_of, solve
+from tests.support.allocation import (
+    DRIVER,
+    FakeCompiler,
+    a_claim,
+    a_device,
+    a_problem,
+    a_request,
+    a_slice,
+    devices_of,
+    solve,
+)
 
 BUDGET = 200
 SAME_DOMAIN = [{"matchAttribute": f"{DRIVER}/domain"}]
@@ -79,3 +95,23 @@ def test_it_is_refuted(problem: Problem) -> None:
 
 def _is_low(candidate: Candidate) -> bool:
     return candidate.id[2] in ("dev-0", "dev-1", "dev-2")
+
+
+def test_all_without_the_gate_for_counters_is_refused_after_a_search_that_goes_back() -> None:
+    """Counting what `All` takes of counters once failed where there are none, since the gate is off."""
+    devices = [*in_domains(20, 1), a_device("partition", {"consumesCounters": [TAKES]})]
+    claim = a_claim(a_request("never", "never"), a_request("all", allocationMode="All"))
+    problem = a_problem(claim, a_slice(*devices), features=Features(partitionable_devices=False), budget=BUDGET)
+    table = build_table(problem)
+    assert Search(table, build_pruner(table), BUDGET).run() is Outcome.NONE
+
+
+TAKES = {"counterSet": "card", "counters": {"units": {"value": "1"}}}
+
+
+def build_table(problem: Problem) -> Table:
+    pools = gather_pools(problem.node, index_slices(problem.slices), problem.features)
+    compiler = FakeCompiler({"never": lambda _: True})
+    table = Table(problem.node, problem.features, SelectorCache(compiler), build_allocated_state(()), pools)
+    table.plan(problem.claims, problem.classes)
+    return table
