@@ -1,0 +1,1 @@
+"""The cluster process: it allocates claims where kube-scheduler does not."""

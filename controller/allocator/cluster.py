@@ -1,0 +1,298 @@
+"""What is known of a cluster, kept up to date from watch events, so that one more claim does not start over.
+
+Pools are gathered once a node and kept until one of their slices changes; with them stays what selectors said about
+their devices. Allocations are summed one by one. Nodes that look alike to a claim are tried once.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from controller.allocator.allocation import (
+    DEFAULT_BUDGET,
+    Allocated,
+    Answer,
+    Problem,
+    Undecided,
+    allocate_from,
+)
+from controller.allocator.error import AllocationError
+from controller.allocator.feature import Features
+from controller.allocator.look import Glance, find_glance, look_at_node
+from controller.allocator.policy import Policy
+from controller.allocator.pool import Pool, gather_pools
+from controller.allocator.selector import SelectorCache
+from controller.allocator.slice_index import PoolId, SliceIndex, pool_id
+from controller.allocator.state import AllocatedState
+from controller.allocator.taint import apply_taint_rules
+from dra_driver.api.codec import encode
+from dra_driver.api.core_v1 import Node
+from dra_driver.api.resource_v1 import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
+
+_LOOKS_MAX: Final = 16
+_SHAPES_MAX: Final = 256
+_NUMBERS_MAX: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The claims fit on `node`."""
+
+    node: str
+    answer: Allocated
+
+
+@dataclass(frozen=True, slots=True)
+class Unplaced:
+    """No node fits. `undecided` and `errors` name those that were tried and of which that is not certain.
+
+    `tried` counts searches; what was refused before is not tried again.
+    """
+
+    tried: int
+    undecided: tuple[str, ...] = ()
+    errors: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Refusals:
+    """How nodes look that were refused, and which nodes look like that now."""
+
+    looks: set[Hashable] = field(default_factory=set)
+    nodes: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Cluster:
+    """Nodes, slices, classes, taint rules and claims by name; nothing is shared with the caller."""
+
+    selectors: SelectorCache
+    new_share_id: Callable[[], str]
+    features: Features = field(default_factory=Features)
+    nodes: dict[str, Node] = field(default_factory=dict)
+    classes: dict[str, DeviceClass] = field(default_factory=dict)
+    state: AllocatedState = field(init=False)
+    _claims: dict[str, ResourceClaim] = field(default_factory=dict)
+    _slices: dict[str, ResourceSlice] = field(default_factory=dict)
+    _rules: dict[str, DeviceTaintRule] = field(default_factory=dict)
+    _index: SliceIndex = field(default_factory=SliceIndex)
+    _pools: dict[str, tuple[Pool, ...]] = field(default_factory=dict)
+    _users: dict[PoolId, set[str]] = field(default_factory=dict)
+    _looks: dict[Glance, dict[str, Hashable]] = field(default_factory=dict)
+    _numbers: dict[Hashable, int] = field(default_factory=dict)
+    _refused: dict[tuple[bytes, ...], _Refusals] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.state = AllocatedState(self.features.consumable_capacity)
+
+    def set_node(self, node: Node) -> None:
+        """Add a node, or replace it."""
+        name = node.metadata.name
+        old = self.nodes.get(name)
+        self.nodes[name] = node
+        self._forget_looks(name)
+        if old is None or old.metadata.labels != node.metadata.labels:
+            self._forget([name])
+
+    def remove_node(self, name: str) -> None:
+        """Forget a node."""
+        self.nodes.pop(name, None)
+        self._forget([name])
+
+    def set_class(self, device_class: DeviceClass) -> None:
+        """Add a class, or replace it."""
+        self.classes[device_class.metadata.name] = device_class
+        self._refused.clear()
+
+    def remove_class(self, name: str) -> None:
+        """Forget a class."""
+        self.classes.pop(name, None)
+        self._refused.clear()
+
+    def set_slice(self, slice_: ResourceSlice) -> None:
+        """Add a slice, or replace it."""
+        name = slice_.metadata.name
+        self.remove_slice(name)
+        self._slices[name] = slice_
+        (tainted,) = self._taint([slice_])
+        self._index.add(name, tainted)
+        self._forget_pool(tainted)
+
+    def remove_slice(self, name: str) -> None:
+        """Forget a slice."""
+        old = self._slices.pop(name, None)
+        if old is not None:
+            self._index.remove(name, old)
+            self._forget_pool(old)
+
+    def set_taint_rule(self, rule: DeviceTaintRule) -> None:
+        """Add a rule, or replace it. All slices are looked at again."""
+        self._rules[rule.metadata.name] = rule
+        self._taint_again()
+
+    def remove_taint_rule(self, name: str) -> None:
+        """Forget a rule. All slices are looked at again."""
+        if self._rules.pop(name, None) is not None:
+            self._taint_again()
+
+    def set_claim(self, claim: ResourceClaim) -> None:
+        """Count what a claim holds, and no longer what it held before."""
+        self.remove_claim(_key(claim))
+        if claim.status.allocation is not None:
+            self._claims[_key(claim)] = claim
+            self.state.add(claim)
+            self._look_again(claim)
+
+    def remove_claim(self, key: str) -> None:
+        """Count no longer what the claim `namespace/name` held."""
+        old = self._claims.pop(key, None)
+        if old is not None:
+            self.state.discard(old)
+            self._look_again(old)
+
+    def allocate(
+        self,
+        claims: Sequence[ResourceClaim],
+        node: str,
+        *,
+        policy: Policy | None = Policy.FIRST_FIT,
+        budget: int = DEFAULT_BUDGET,
+    ) -> Answer:
+        """Allocate on one node. Raises AllocationError, and KeyError for an unknown node."""
+        problem = Problem(
+            node=self.nodes[node],
+            claims=claims,
+            slices=(),
+            classes=self.classes,
+            features=self.features,
+            policy=policy,
+            budget=budget,
+            new_share_id=self.new_share_id,
+        )
+        return allocate_from(problem, self.pools(node), self.state, self.selectors)
+
+    def place(
+        self,
+        claims: Sequence[ResourceClaim],
+        nodes: Iterable[str],
+        *,
+        policy: Policy | None = Policy.FIRST_FIT,
+        budget: int = DEFAULT_BUDGET,
+    ) -> Placed | Unplaced:
+        """Allocate on the first of `nodes` that fits; of nodes that look alike only one is tried.
+
+        Raises AllocationError where no other node can help.
+        """
+        if len(self._numbers) >= _NUMBERS_MAX:
+            self._looks.clear()
+            self._numbers.clear()
+            self._refused.clear()
+        refused = self._refusals_of(claims)
+        tried: set[Hashable] = set()
+        undecided: list[str] = []
+        errors: dict[str, str] = {}
+        for node, look in self._hopeful(nodes, find_glance(claims, self.classes), refused):
+            if look in tried:
+                continue
+            tried.add(look)
+            try:
+                answer = self.allocate(claims, node, policy=policy, budget=budget)
+            except AllocationError as error:
+                if not error.node_only:
+                    raise
+                errors[node] = str(error)
+                continue
+            if isinstance(answer, Allocated):
+                return Placed(node, answer)
+            if isinstance(answer, Undecided):
+                undecided.append(node)
+            else:
+                refused.looks.add(look)
+                refused.nodes.add(node)
+        return Unplaced(len(tried), tuple(undecided), errors)
+
+    def pools(self, node: str) -> tuple[Pool, ...]:
+        """Give the pools of a node. Raises AllocationError for a malformed node selector, KeyError without the node."""
+        pools = self._pools.get(node)
+        if pools is None:
+            pools = self._pools[node] = gather_pools(self.nodes[node], self._index, self.features)
+            for pool in pools:
+                self._users.setdefault(pool.id, set()).add(node)
+        return pools
+
+    def _hopeful(self, nodes: Iterable[str], glance: Glance, refused: _Refusals) -> Iterator[tuple[str, Hashable]]:
+        """Yield the nodes that do not look like refused ones, and how they look."""
+        looks = self._looks_of(glance)
+        for node in nodes:
+            if node in refused.nodes:
+                continue
+            look = looks.get(node)
+            if look is None:
+                look = looks[node] = self._look(glance, node)
+            if look in refused.looks:
+                refused.nodes.add(node)
+            else:
+                yield node, look
+
+    def _refusals_of(self, claims: Sequence[ResourceClaim]) -> _Refusals:
+        """Give what was refused to claims like these; it is added to."""
+        shape = tuple(encode(claim.spec) for claim in claims)
+        if len(self._refused) >= _SHAPES_MAX:
+            self._refused.clear()
+        return self._refused.setdefault(shape, _Refusals())
+
+    def _looks_of(self, glance: Glance) -> dict[str, Hashable]:
+        """Give how nodes look to claims with this glance, as far as that is known; it is added to."""
+        looks = self._looks.get(glance)
+        if looks is None:
+            if len(self._looks) >= _LOOKS_MAX:
+                self._looks.clear()
+            looks = self._looks[glance] = {}
+        return looks
+
+    def _look(self, glance: Glance, node: str) -> Hashable:
+        """Look at a node; numbers compare faster than what they stand for."""
+        look = look_at_node(self.nodes[node], self.pools(node), self.state, glance, self.selectors)
+        return self._numbers.setdefault(look, len(self._numbers))
+
+    def _forget_looks(self, node: str) -> None:
+        for looks in self._looks.values():
+            looks.pop(node, None)
+        for refused in self._refused.values():
+            refused.nodes.discard(node)
+
+    def _look_again(self, claim: ResourceClaim) -> None:
+        """Forget how nodes look whose devices a claim holds or held."""
+        if claim.status.allocation is None:
+            return
+        for result in claim.status.allocation.devices.results:
+            for node in self._users.get((result.driver, result.pool), ()):
+                self._forget_looks(node)
+
+    def _taint(self, slices: Iterable[ResourceSlice]) -> Iterator[ResourceSlice]:
+        if not self._rules or not self.features.device_taints:
+            return iter(tuple(slices))
+        return iter(apply_taint_rules(slices, tuple(self._rules[name] for name in sorted(self._rules))))
+
+    def _taint_again(self) -> None:
+        self._index = SliceIndex()
+        for slice_ in self._taint(self._slices.values()):
+            self._index.add(slice_.metadata.name, slice_)
+        self._forget(list(self._pools))
+
+    def _forget_pool(self, slice_: ResourceSlice) -> None:
+        """Forget the pools of every node that a changed slice may matter for."""
+        if slice_.spec.node_name:
+            self._forget([slice_.spec.node_name, *self._users.get(pool_id(slice_), ())])
+        else:
+            self._forget(list(self._pools))
+
+    def _forget(self, nodes: Iterable[str]) -> None:
+        for node in nodes:
+            self._forget_looks(node)
+            for pool in self._pools.pop(node, ()):
+                self._users[pool.id].discard(node)
+
+
+def _key(claim: ResourceClaim) -> str:
+    return f"{claim.metadata.namespace}/{claim.metadata.name}"

@@ -1,0 +1,90 @@
+"""Reasons of a refusal: machine-readable codes with the value seen and the value wanted, as a tree."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from controller.allocator.candidate import Candidate
+from controller.allocator.capacity import plan_demand
+from controller.allocator.cell import Misfit
+from controller.allocator.request import Alternative
+from controller.allocator.table import Table
+from controller.allocator.taint import untolerated_taint
+from dra_driver.api.quantity import Quantity
+from dra_driver.api.resource_v1 import DeviceSelector
+
+
+class ReasonCode(StrEnum):
+    """What a reason says. The codes of devices are those of blockers."""
+
+    CLAIM = "ClaimDoesNotFit"
+    NO_ALTERNATIVE = "NoAlternativeFits"
+    TOO_FEW_DEVICES = "TooFewDevices"
+    COMPETES = "DevicesCompeted"
+    """There are devices enough for the request alone, but not with its constraints and all other requests."""
+    POOL_INCOMPLETE = "PoolIncomplete"
+    POOL_INVALID = "PoolInvalid"
+    IN_USE = "InUse"
+    ROOM = "CapacityTaken"
+    COUNTERS = "CountersShort"
+    ERROR = "SelectorFails"
+    BINDING_CONDITIONS = "BindingConditionsOff"
+    CLASS_SELECTOR = "ClassSelectorFalse"
+    REQUEST_SELECTOR = "RequestSelectorFalse"
+    OTHER_NODE = "DeviceOfOtherNode"
+    CAPACITY = "CapacityTooSmall"
+    NODE_OPERATIONS = "NodeOperationsNotSkippable"
+    PARTITIONS_OFF = "PartitionableDevicesOff"
+    TAINT = "TaintNotTolerated"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason; `subject` is the claim, request, pool or device that it is about."""
+
+    code: ReasonCode
+    subject: str
+    seen: str = ""
+    wanted: str = ""
+    children: tuple["Reason", ...] = ()
+
+    def walk(self) -> Iterator["Reason"]:
+        """Yield the reason and all below it."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+def explain_misfit(table: Table, misfit: Misfit, alternative: Alternative, candidate: Candidate) -> Reason:
+    """Say why a device can never serve a request."""
+    seen, wanted = _values(table, misfit, alternative, candidate)
+    return Reason(ReasonCode(misfit.value), candidate.subject, seen, wanted)
+
+
+def _values(table: Table, misfit: Misfit, alternative: Alternative, candidate: Candidate) -> tuple[str, str]:
+    match misfit:
+        case Misfit.CLASS_SELECTOR:
+            return "false", _false_selector(table, candidate, alternative.device_class.spec.selectors)
+        case Misfit.REQUEST_SELECTOR:
+            return "false", _false_selector(table, candidate, alternative.selectors)
+        case Misfit.CAPACITY:
+            fractional = table.features.fractional_capacity_range
+            problem = plan_demand(alternative.capacity, candidate.device.capacity, fractional=fractional)
+            wanted = ", ".join(f"{name} {amount}" for name, amount in alternative.capacity.items())
+            return str(problem), wanted
+        case Misfit.TAINT:
+            taint = untolerated_taint(candidate.taints, alternative.tolerations)
+            return f"{taint.key}={taint.value}:{taint.effect}" if taint is not None else "", "a toleration"
+        case _:
+            return "", ""
+
+
+def _false_selector(table: Table, candidate: Candidate, selectors: tuple[DeviceSelector, ...]) -> str:
+    index = table.selectors.first_mismatch(candidate, selectors, candidate.subject)
+    cel = selectors[index].cel if index is not None else None
+    return cel.expression if cel is not None else ""
+
+
+def format_nanos(nanos: int) -> str:
+    """Write an amount of nano-units as a quantity."""
+    return str(Quantity(nanos))

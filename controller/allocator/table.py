@@ -1,0 +1,246 @@
+"""The question, made ready for the search: candidates in order, requests, and what each pair of them is worth.
+
+Cells are filled when they are first asked for, since upstream evaluates selectors only on devices that it reaches, and
+an expression that fails makes the whole allocation fail.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from controller.allocator.blocker import Blocker, BlockerCode
+from controller.allocator.candidate import Candidate, find_attribute
+from controller.allocator.capacity import AmountError, plan_demand
+from controller.allocator.cell import FIT, MISFITS, UNLISTED, Cell, Misfit, fitting_cell
+from controller.allocator.constraint import Constraint, Value, attribute_value
+from controller.allocator.error import AllocationError, ErrorClass
+from controller.allocator.feature import Features
+from controller.allocator.pool import Pool, matches_device_node
+from controller.allocator.request import (
+    RESULTS_MAX,
+    Alternative,
+    ClaimPlan,
+    Request,
+    RequestParser,
+    claim_name,
+    parse_constraints,
+)
+from controller.allocator.selector import SelectorCache
+from controller.allocator.state import AllocatedState
+from controller.allocator.taint import untolerated_taint
+from dra_driver.api.core_v1 import Node
+from dra_driver.api.resource_v1 import DeviceClass, ResourceClaim
+
+_OPTIONAL_OPERATIONS = "DRAOptionalNodeOperations"
+
+
+@dataclass(slots=True, eq=False)
+class Table:
+    """A question about one node."""
+
+    node: Node
+    features: Features
+    selectors: SelectorCache
+    state: AllocatedState
+    pools: Sequence[Pool]
+    refuses_stale_shares: bool = True
+    candidates: list[Candidate] = field(default_factory=list)
+    pool_of: list[Pool] = field(default_factory=list)
+    held: list[bool] = field(default_factory=list)
+    forgiven: frozenset[Blocker] = frozenset()
+    uncounted: frozenset[Pool] = frozenset()
+    unmetered: frozenset[int] = frozenset()
+    claims: list[ClaimPlan] = field(default_factory=list)
+    values: dict[tuple[str, str | None], list[Value | bool | None]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for pool in self.pools:
+            if pool.is_usable:
+                self.candidates.extend(pool.candidates)
+                self.pool_of.extend([pool] * len(pool.candidates))
+        whole = self.state.whole
+        shares = self.state.shares if self.refuses_stale_shares else ()
+        # Whole devices, and shares of devices that are no longer shareable.
+        self.held = [
+            candidate.id in whole or (not candidate.is_shareable and candidate.id in shares)
+            for candidate in self.candidates
+        ]
+
+    def plan(self, claims: Sequence[ResourceClaim], classes: Mapping[str, DeviceClass]) -> None:
+        """Read the claims, request by request. Raises AllocationError."""
+        for index, claim in enumerate(claims):
+            self.claims.append(_plan_claim(self, claim, index, classes))
+
+    def cell(self, alternative: Alternative, index: int) -> Cell:
+        """Give what candidate `index` is worth for the request. Raises AllocationError as upstream would."""
+        cell = alternative.cells[index]
+        if cell is None:
+            candidate = self.candidates[index]
+            cell = None if self.forgiven else candidate.cells.get(alternative.signature)
+            if cell is None:
+                cell = self._evaluate(alternative, candidate)
+                if not self.forgiven:
+                    candidate.remember(alternative.signature, cell)
+            alternative.cells[index] = cell
+        return cell
+
+    def value(self, alternative: Alternative, constraint: Constraint, index: int) -> Value | None:
+        """Give what the constraint sees of candidate `index`. Raises AllocationError if a derived attribute fails."""
+        expression = alternative.derived.get(constraint.attribute)
+        column = self.values.get((constraint.attribute, expression))
+        if column is None:
+            column = self.values[constraint.attribute, expression] = [False] * len(self.candidates)
+        value = column[index]
+        if isinstance(value, bool):
+            value = column[index] = self._read_value(constraint, expression, self.candidates[index])
+        return value
+
+    def _read_value(self, constraint: Constraint, expression: str | None, candidate: Candidate) -> Value | None:
+        if expression is not None:
+            attribute = self.selectors.derive(candidate, constraint.attribute, expression)
+        else:
+            found = find_attribute(candidate.device.attributes, constraint.attribute, candidate.id[0])
+            if found is None:
+                return None
+            attribute = found
+        return attribute_value(attribute, lists=self.features.list_type_attributes)
+
+    def misfits(self, alternative: Alternative, candidate: Candidate) -> Iterator[Misfit]:
+        """Yield every reason why the device can never serve the request, in upstream's order.
+
+        Raises AllocationError, also for selectors that upstream would not reach.
+        """
+        yield from self._select(alternative, candidate)
+        cell = self._measure(alternative, candidate)
+        if cell.misfit is not None:
+            yield cell.misfit
+        yield from self._block(alternative, candidate)
+
+    def _evaluate(self, alternative: Alternative, candidate: Candidate) -> Cell:
+        if self.forgiven:
+            return self._evaluate_leniently(alternative, candidate)
+        for misfit in self._select(alternative, candidate):
+            return MISFITS[misfit]
+        cell = self._measure(alternative, candidate)
+        if cell.misfit is not None:
+            return cell
+        for misfit in self._block(alternative, candidate):
+            return MISFITS[misfit]
+        return cell
+
+    def _evaluate_leniently(self, alternative: Alternative, candidate: Candidate) -> Cell:
+        """Overlook what is forgiven, but hold `All` to the devices that it means; errors are misfits."""
+        try:
+            for misfit in self.misfits(alternative, candidate):
+                is_listed = alternative.is_all and misfit in UNLISTED
+                if is_listed or find_blocker(misfit, alternative, candidate) not in self.forgiven:
+                    return MISFITS[misfit]
+            cell = self._measure(alternative, candidate)
+        except AllocationError:
+            return MISFITS[Misfit.REQUEST_SELECTOR]
+        return FIT if cell.misfit is not None else cell
+
+    def _block(self, alternative: Alternative, candidate: Candidate) -> Iterator[Misfit]:
+        """Yield what takes a device away that `All` would still list."""
+        features = self.features
+        if candidate.slice.spec.skip_node_operations and features.knows_node_operations:
+            declared = self.node.status.declared_features
+            if not features.optional_node_operations or _OPTIONAL_OPERATIONS not in declared:
+                yield Misfit.NODE_OPERATIONS
+        if not features.partitionable_devices and candidate.device.consumes_counters:
+            yield Misfit.PARTITIONS_OFF
+        taints = candidate.taints if features.device_taints else ()
+        if taints and untolerated_taint(taints, alternative.tolerations) is not None:
+            yield Misfit.TAINT
+
+    def _select(self, alternative: Alternative, candidate: Candidate) -> Iterator[Misfit]:
+        if candidate.device.binding_conditions and not self.features.device_binding_and_status:
+            yield Misfit.BINDING_CONDITIONS
+        device_class = alternative.device_class
+        subject = f"class {device_class.metadata.name}"
+        if not self.selectors.matches(candidate, device_class.spec.selectors, subject):
+            yield Misfit.CLASS_SELECTOR
+        if not self.selectors.matches(candidate, alternative.selectors, f"claim {alternative.claim_name}"):
+            yield Misfit.REQUEST_SELECTOR
+        if candidate.slice.spec.per_device_node_selection and not matches_device_node(
+            self.node, candidate.device, candidate.slice
+        ):
+            yield Misfit.OTHER_NODE
+
+    def _measure(self, alternative: Alternative, candidate: Candidate) -> Cell:
+        if not self.features.consumable_capacity or not (candidate.capacity or alternative.capacity):
+            return FIT
+        key = (*alternative.capacity_key, self.features.fractional_capacity_range)
+        cell = candidate.demands.get(key)
+        if cell is None:
+            cell = candidate.demands[key] = self._plan_cell(alternative, candidate)
+        return cell
+
+    def _plan_cell(self, alternative: Alternative, candidate: Candidate) -> Cell:
+        try:
+            demand = plan_demand(
+                alternative.capacity,
+                candidate.device.capacity,
+                fractional=self.features.fractional_capacity_range,
+            )
+        except AmountError as error:
+            raise AllocationError(f"{alternative.subject}: device {candidate.subject}: {error}") from error
+        return MISFITS[Misfit.CAPACITY] if isinstance(demand, str) else fitting_cell(demand)
+
+
+def find_blocker(misfit: Misfit, alternative: Alternative, candidate: Candidate) -> Blocker:
+    """Give the blocker that a misfit stands for: of the device, or of the device and the request."""
+    code = BlockerCode(misfit.value)
+    if misfit in (Misfit.CLASS_SELECTOR, Misfit.REQUEST_SELECTOR, Misfit.CAPACITY, Misfit.TAINT):
+        return Blocker(code, alternative.path, candidate.subject)
+    return Blocker(code, device=candidate.subject)
+
+
+def _plan_claim(table: Table, claim: ResourceClaim, index: int, classes: Mapping[str, DeviceClass]) -> ClaimPlan:
+    plan = ClaimPlan(claim, claim_name(claim))
+    least = 0
+    parser = RequestParser(plan.name, classes, table.features)
+    for position, request in enumerate(claim.spec.devices.requests):
+        parser.validate(request)
+        alternatives = []
+        for alternative in parser.parse(request, (index, position)):
+            alternative.cells = [None] * len(table.candidates)
+            alternative.signature = table.selectors.number(
+                (alternative.signed, table.features, table.node.status.declared_features)
+            )
+            alternative.order = range(len(table.candidates))
+            if alternative.is_all:
+                _list_all(table, alternative)
+            alternatives.append(alternative)
+        planned = Request(tuple(alternatives), bool(request.first_available))
+        if planned.least > RESULTS_MAX - least:
+            raise AllocationError(
+                f"claim {plan.name}, request {request.name}: {planned.least} devices are too many with {least} "
+                f"before them, want at most {RESULTS_MAX} in a claim",
+                ErrorClass.LIMIT,
+            )
+        least += planned.least
+        plan.requests.append(planned)
+    plan.constraints = parse_constraints(claim.spec.devices.constraints, plan.name, table.features)
+    for planned in plan.requests:
+        for alternative in planned.alternatives:
+            names = (alternative.parent, alternative.name) if alternative.parent else (alternative.name, "")
+            alternative.constraints = tuple(entry for entry in plan.constraints if entry.covers(*names))
+    return plan
+
+
+def _list_all(table: Table, alternative: Alternative) -> None:
+    """Find the devices that `All` means, in use or not; every pool of the node must be sound."""
+    devices: list[int] = []
+    start = 0
+    for pool in table.pools:
+        if pool.is_incomplete:
+            text = f"{alternative.subject}: asks for all devices, but pool {'/'.join(pool.id)} is being updated"
+            raise AllocationError(text, ErrorClass.INCOMPLETE)
+        if pool.invalid:
+            text = f"{alternative.subject}: asks for all devices, but pool {'/'.join(pool.id)}: {pool.invalid}"
+            raise AllocationError(text, ErrorClass.INVALID)
+        end = start + len(pool.candidates)
+        devices += [index for index in range(start, end) if table.cell(alternative, index).misfit not in UNLISTED]
+        start = end
+    alternative.devices = tuple(devices)
+    alternative.count = len(devices)

@@ -1,0 +1,90 @@
+"""What to write instead of a call that fits no overload."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from dra_driver.cel import type as t
+from dra_driver.cel.function import Function
+from dra_driver.cel.tree import Call, Literal
+from dra_driver.cel.type import Kind, Type
+
+_ORDERS: Final = ("<", "<=", ">=", ">")
+_SYMBOLS: Final = {
+    "@in": "in",
+    "_[_]": "[…]",
+    "_[?_]": "[?…]",
+    "_?_:_": "? :",
+    "!_": "!",
+    "-_": "-",
+    "@not_strictly_false": "condition",
+}
+
+
+def symbol(function: str) -> str:
+    """Give how a function is written."""
+    if function in _SYMBOLS:
+        return _SYMBOLS[function]
+    return function[1:-1] if function.startswith("_") and function.endswith("_") else function
+
+
+def describe_call(node: Call, types: Sequence[Type]) -> str:
+    """Say what was found."""
+    shown = [str(type_) for type_ in types]
+    name = symbol(node.function)
+    if node.target is not None:
+        return f"no {shown[0]}.{name}({', '.join(shown[1:])})"
+    if not name[0].isalpha():
+        return f"no {f' {name} '.join(shown)}" if len(shown) > 1 else f"no {name}{shown[0]}"
+    return f"no {name}({', '.join(shown)})"
+
+
+def advise_call(node: Call, types: Sequence[Type], function: Function, text: str) -> str:
+    """Say what to write, if that is known."""
+    name = symbol(node.function)
+    if name in _ORDERS and t.QUANTITY in types:
+        return f"write a.compareTo(quantity({_amount(node)})) {name} 0"
+    if name in ("==", "!=") and t.QUANTITY in types:
+        return f"write a.compareTo(quantity({_amount(node)})) {name} 0"
+    if t.SEMVER in types and name in (*_ORDERS, "==", "!="):
+        return f'write a.compareTo(semver("1.2.3")) {name} 0'
+    if name in ("==", "!=", "+", "-", "*", "/") and _are_numbers(types):
+        return f"numbers of two types; convert one with {types[0]}(…)"
+    if name == "sign" and node.target is not None:
+        return "write sign(a)"
+    wanted = _wanted(node, function)
+    del text
+    return f"want {wanted}" if wanted else ""
+
+
+def _amount(node: Call) -> str:
+    for operand in node.operands:
+        if isinstance(operand, Literal) and type(operand.value) in (str, int):
+            return f'"{operand.value}"'
+    return '"80Gi"'
+
+
+def _are_numbers(types: Sequence[Type]) -> bool:
+    numbers = (Kind.INT, Kind.UINT, Kind.DOUBLE)
+    return len(types) > 1 and all(type_.kind in numbers for type_ in types)
+
+
+def _wanted(node: Call, function: Function) -> str:
+    """Name a few overloads."""
+    forms = []
+    for overload in function.overloads:
+        if overload.member is (node.target is None):
+            continue
+        shown = [str(type_) for type_ in overload.parameters]
+        name = symbol(function.name)
+        if overload.member:
+            forms.append(f"{shown[0]}.{name}({', '.join(shown[1:])})")
+        elif not name[0].isalpha():
+            forms.append(f" {name} ".join(shown))
+        else:
+            forms.append(f"{name}({', '.join(shown)})")
+    if not forms:
+        others = [str(overload.parameters[0]) for overload in function.overloads if overload.parameters]
+        if node.target is None and others:
+            return f"value.{function.name}(…)"
+        return f"{function.name}(…) without a value before it" if others else ""
+    return " or ".join(forms[:4]) + (" …" if len(forms) > 4 else "")  # noqa: PLR2004 - enough to see
