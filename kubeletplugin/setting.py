@@ -96,7 +96,7 @@ def _problems(settings: Settings) -> Iterator[str]:
         ("--node-name", settings.node_name, name.validate_dns_subdomain),
         ("--driver-name", settings.driver_name, name.validate_driver_name),
     ):
-        yield from (f"{flag}: {value!r}: {problem}" for problem in validate(value))
+        yield from (f"{flag}: {problem}" for problem in validate(value))
     if not settings.backends:
         yield f"--backend: none given, want {' or '.join(repr(each.value) for each in BackendName)}"
     if BackendName.SIMULATED in settings.backends and settings.simulated is None:
