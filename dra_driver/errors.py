@@ -7,6 +7,9 @@
     │   └── DeviceBusyError    what is already prepared leaves no room; names the holder
     ├── DeviceError        a device or a backend does not do what it should
     ├── StateError         state on disk cannot be read or written
+    ├── CompileError       an expression cannot be used; drawn in `dra_driver.cel.error`, as are the next
+    ├── EvaluationError    an expression cannot be decided for a device
+    ├── AllocationError    an allocation cannot be tried; drawn in `controller.allocator.error`
     └── ApiError           the API server refused or could not be reached
         ├── ApiUnavailableError   no answer, 429 or 5xx: try again later
         ├── ApiForbiddenError     401, 403
