@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import signal
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, assert_never
 
@@ -52,17 +52,20 @@ THREADS = 16
 async def run_plugin(settings: Settings) -> None:
     """Run a plugin until SIGTERM or SIGINT. Raises DraError if it cannot start."""
     require_registry(settings.registry_dir)
+    backends = read_backends(settings)
     with hold_plugin_directory(settings.plugin_dir), _stop_signals() as stop:
         credential = await Credential.load(settings.kubeconfig)
         async with ApiClient(credential, user_agent="dra-kubeletplugin") as client:
             with ThreadPoolExecutor(THREADS, thread_name_prefix="claim") as executor:
-                await Plugin(settings, client, executor).run(stop)
+                await Plugin(settings, backends, client, executor).run(stop)
 
 
 class Plugin:
     """One plugin process: everything that it is made of."""
 
-    def __init__(self, settings: Settings, client: ApiClient, executor: ThreadPoolExecutor) -> None:
+    def __init__(
+        self, settings: Settings, backends: Sequence[Backend], client: ApiClient, executor: ThreadPoolExecutor
+    ) -> None:
         self._settings = settings
         self._registry = CollectorRegistry()
         for collector in (GCCollector, PlatformCollector, ProcessCollector):
@@ -70,7 +73,7 @@ class Plugin:
         self._metrics = Metrics(self._registry)
         self._recorder = EventRecorder(client, component=settings.driver_name, host=settings.node_name)
         self._events = Events(self._recorder, settings.node_name, asyncio.get_running_loop())
-        self._discovery = Discovery(read_backends(settings))
+        self._discovery = Discovery(backends)
         self._inventory = Inventory()
         self._checkpoint = Checkpoint(settings.claims_dir)
         names = Names(settings.driver_name)

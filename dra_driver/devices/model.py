@@ -137,7 +137,10 @@ class Device:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """A device that is there but cannot be offered, and why (one line)."""
+    """What is there but cannot be offered, and why (one line).
+
+    `subject` is a device's name, or whatever names it best: a PCI address, a backend, the file that is wrong.
+    """
 
     subject: str
     problem: str

@@ -84,8 +84,8 @@ class Reporter:
     def _report_left_out(self, owner: PoolOwner, left_out: Iterable[LeftOut]) -> None:
         told, self._left_out = self._left_out, frozenset(left_out)
         for item in _sorted(self._left_out - told):
-            log.warning("device left out", device=item.subject, error=item.problem)
-            self._warn(owner, "DeviceLeftOut", f"device {item.subject} is not published: {item.problem}")
+            log.warning("device left out", subject=item.subject, error=item.problem)
+            self._warn(owner, "DeviceLeftOut", f"left out {item.subject}: {item.problem}")
 
     def _report_not_shareable(self, owner: PoolOwner, not_shareable: Iterable[LeftOut]) -> None:
         told, self._not_shareable = self._not_shareable, frozenset(not_shareable)

@@ -209,8 +209,7 @@ async def test_a_device_that_the_server_refuses_is_left_out_alone(server: TestAp
         await running.ready()
         assert device_names(server) == [whole.name for whole in wholes if whole not in odd]
         assert sorted(message for _, message in running.events) == sorted(
-            f"device {whole.name} is not published: the API server refuses it: "
-            f"spec.devices[{index}].name: Invalid value: odd"
+            f"left out {whole.name}: the API server refuses it: spec.devices[{index}].name: Invalid value: odd"
             for whole, index in zip(odd, (3, 2), strict=True)
         )
         assert running.reasons() == ["DeviceLeftOut", "DeviceLeftOut"]
@@ -263,7 +262,7 @@ async def test_what_backends_leave_out_is_told_until_it_is_back(server: TestApiS
         running.show(a_device("GPU-0"), a_device("GPU-1"), left_out=[left_out])
         await until(lambda: len(device_names(server)) == 2)
         await until(lambda: running.metric("left_out_devices") == 1)
-        assert running.events == [("DeviceLeftOut", "device 0000:1b:00.0 is not published: no UUID")]
+        assert running.events == [("DeviceLeftOut", "left out 0000:1b:00.0: no UUID")]
         running.show(a_device("GPU-0"), a_device("GPU-1"))
         await until(lambda: running.metric("left_out_devices") == 0)
         running.show(a_device("GPU-0"), a_device("GPU-1"), left_out=[left_out])

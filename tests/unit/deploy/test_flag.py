@@ -6,6 +6,7 @@ import re
 import pytest
 import typer.main
 
+from dra_driver.devices.simulated import profile_names
 from dra_driver.log import LogFormat, LogLevel
 from kubeletplugin.cli import app
 from tests.support.manifest import CHART
@@ -26,3 +27,7 @@ def test_the_daemonset_gives_each_flag_that_the_plugin_has() -> None:
 def test_settings_of_the_log_are_words_that_the_plugin_knows(name: str) -> None:
     known = set({"level": LogLevel, "format": LogFormat}[name])
     assert set(SCHEMA["properties"]["log"]["properties"][name]["enum"]) <= known
+
+
+def test_a_simulated_profile_is_a_built_in_one_or_ones_own() -> None:
+    assert SCHEMA["properties"]["simulated"]["properties"]["profile"]["enum"] == [*profile_names(), "custom"]
