@@ -1,1 +1,1 @@
-"""The cluster process: it allocates claims where kube-scheduler does not."""
+"""What is decided for the cluster as a whole; today that is allocation."""
