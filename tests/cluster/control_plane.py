@@ -29,7 +29,7 @@ class ControlPlane:
     ) -> None:
         self._host = host
         self._namespace = namespace
-        self._gates = render_gates(feature_gates)
+        self.feature_gates = dict(feature_gates)
         self.pki = Pki(host.folder / "pki")
         self.admin = host.folder / "admin.kubeconfig"
 
@@ -55,8 +55,10 @@ class ControlPlane:
 
     def restart(self, feature_gates: Mapping[str, bool]) -> None:
         """Start API server and scheduler anew with other feature gates; what is stored stays."""
-        self._gates = render_gates(feature_gates)
-        self._host.processes.stop(("kube-scheduler", "kube-apiserver"))
+        self.feature_gates = dict(feature_gates)
+        self._host.processes["kube-scheduler"].stop()
+        # Asked to end, it waits for its watches to end first.
+        self._host.processes["kube-apiserver"].kill()
         self._start("kube-apiserver", self._apiserver_flags())
         self.wait_until_ready()
         self._start("kube-scheduler", self._client_flags("kube-scheduler"))
@@ -102,13 +104,13 @@ class ControlPlane:
             "--kubelet-preferred-address-types=InternalIP",
             f"--kubelet-client-certificate={pki.crt('kubelet-client')}",
             f"--kubelet-client-key={pki.key('kubelet-client')}",
-            *self._gates,
+            *render_gates(self.feature_gates),
         )  # fmt: skip
 
     def _client_flags(self, name: str) -> tuple[str, ...]:
         """Give the flags of a program that talks to the API server as the user of its name."""
         kubeconfig = f"--kubeconfig={self.kubeconfig(name)}"
-        return (kubeconfig, "--leader-elect=false", "--bind-address=127.0.0.1", *self._gates)
+        return (kubeconfig, "--leader-elect=false", "--bind-address=127.0.0.1", *render_gates(self.feature_gates))
 
     def _create_users(self, nodes: Sequence[str]) -> None:
         users = {"admin": ("admin", "system:masters")}

@@ -51,6 +51,11 @@ def profile(tmp_path: Path) -> str:
     return str(write_profile(tmp_path, "a100x8", cards=CARDS))
 
 
+def set_gates(cluster: Cluster, gates: dict[str, bool]) -> None:
+    if cluster.control_plane.feature_gates != gates:
+        cluster.control_plane.restart(gates)
+
+
 def devices(plugin: PluginProcess) -> list[Manifest]:
     return [device for found in plugin.slices() for device in found["spec"].get("devices", ())]
 
@@ -96,7 +101,7 @@ def fall_ill(plugin: PluginProcess) -> None:
 def test_without_all_three_only_whole_healthy_cards_are_published_each_for_one_claim(
     lesser: Cluster, profile: str
 ) -> None:
-    lesser.control_plane.restart(without(SHARING, PARTITIONS, TAINTS))
+    set_gates(lesser, without(SHARING, PARTITIONS, TAINTS))
     with run_plugins(lesser, {"node-a": profile}) as plugins, run_workload(plugins["node-a"]) as workload:
         plugin = plugins["node-a"]
         fall_ill(plugin)
@@ -127,7 +132,7 @@ def assert_one_claim_has_a_card_alone(workload: Workload, device: str) -> None:
 
 @pytest.mark.parametrize("gate", [SHARING, PARTITIONS, TAINTS])
 def test_without_one_of_them_the_others_are_made_use_of(lesser: Cluster, profile: str, gate: str) -> None:
-    lesser.control_plane.restart(without(gate))
+    set_gates(lesser, without(gate))
     with run_plugins(lesser, {"node-a": profile}) as plugins:
         plugin = plugins["node-a"]
         fall_ill(plugin)
@@ -139,12 +144,12 @@ def test_without_one_of_them_the_others_are_made_use_of(lesser: Cluster, profile
 
 
 def test_gates_that_are_enabled_while_the_plugin_runs_are_made_use_of(lesser: Cluster, profile: str) -> None:
-    lesser.control_plane.restart(without(SHARING, PARTITIONS, TAINTS))
+    set_gates(lesser, without(SHARING, PARTITIONS, TAINTS))
     with run_plugins(lesser, {"node-a": profile}) as plugins, run_workload(plugins["node-a"]) as workload:
         plugin = plugins["node-a"]
         run_each(workload, {"before": a_request("card", "accelerator.dra-driver.io")})
         fall_ill(plugin)
         assert features(plugin) == set()
-        lesser.control_plane.restart({})
+        set_gates(lesser, {})
         lesser.wait_for("all features", lambda: features(plugin) == {SHARING, PARTITIONS, TAINTS})
         assert workload.see("before").given == {device_of(workload.claim("before"))[1]}

@@ -8,12 +8,15 @@ import pytest
 
 from tests.cluster.cluster import Cluster
 from tests.cluster.image import product_image
-from tests.cluster.mixture import MIXTURE, PROFILE, SHARE, assert_each_has_its_own, container_ids, look_at, run_mixture
+from tests.cluster.mixture import MIXTURE, PROFILE, assert_each_has_its_own, container_ids, look_at, run_mixture
 from tests.cluster.plugin import CHART, NAMESPACE
-from tests.cluster.scenario import Manifest, Workload, a_claim, a_pod
+from tests.cluster.scenario import Manifest, Workload, a_claim, a_pod, a_request, device_of
 
 REPOSITORY = "test.local/dra-driver"
 TAGS = ("before", "after")
+
+# So small that there is room for every Pod that starts during the upgrade.
+SMALL = a_request("card", "accelerator.dra-driver.io", capacity={"memory": "1Gi"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +77,25 @@ def test_an_upgrade_of_the_chart_is_not_felt_by_pods(release: Release, workload:
     assert release.images() == {"node-a": {"before"}, "node-b": {"before"}}
     release.helm("upgrade", "after")
 
-    late: list[str] = []
+    uids = {found["metadata"]["uid"] for found in slices}
+    late: dict[str, str] = {}
 
     def is_done() -> bool:
-        """Start a Pod on each node, until the DaemonSet has replaced its Pods."""
+        """Start a Pod on each node whenever the one before runs, until the DaemonSet has replaced its Pods."""
         for node in release.cluster.nodes:
-            name = f"late-{len(late)}"
-            workload.apply(a_claim(name, SHARE), a_pod(name, name, node=node))
-            late.append(name)
+            earlier = [name for name, where in late.items() if where == node]
+            if not earlier or release.cluster.get("pod", earlier[-1])["status"]["phase"] == "Running":
+                name = f"late-{len(late)}"
+                workload.apply(a_claim(name, SMALL), a_pod(name, name, node=node))
+                late[name] = node
         assert {found["metadata"]["uid"] for found in release.slices()} == uids
         return release.images() == {"node-a": {"after"}, "node-b": {"after"}}
 
-    uids = {found["metadata"]["uid"] for found in slices}
     release.cluster.wait_for("the upgrade", is_done)
     for pod in late:
         workload.wait_for_phase(pod, "Running")
+        assert workload.see(pod).given == {device_of(workload.claim(pod))[1]}
+    assert set(late.values()) == set(release.cluster.nodes)
     assert release.slices() == slices  # not written again, so the same to the resource version
     assert look_at(workload, *MIXTURE) == before
     assert container_ids(workload, *MIXTURE) == containers
