@@ -14,7 +14,11 @@ Disagrees = Callable[[Question], bool]
 
 # Without these an object is none, and what disagrees about it is another thing.
 _KEPT = frozenset(
-    (*("op", "expr", "text", "metadata", "name", "namespace"), *("spec", "node", "driver", "pool"), "generation")
+    (
+        *("op", "expr", "text", "timeoutMs", "metadata", "name", "namespace"),
+        *("spec", "node", "driver", "pool"),
+        "generation",
+    )
 ) | {"resourceSliceCount"}
 
 
