@@ -22,7 +22,7 @@ coverage: $(VENV)/.installed ## Run the same tests and report what they do not r
 	$(BIN)/coverage run -m pytest
 	$(BIN)/coverage report
 
-check: $(VENV)/.installed ## Run linters, type checker, import rules and freshness of generated files
+check: $(VENV)/.installed ## Run linters, type checker and import rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -25,6 +25,7 @@ container-device-interface; older versions are read and written too.
 
 from cdi.codec import decode_spec, encode_spec
 from cdi.errors import CdiError, InvalidNameError, InvalidSpecError, Problem, StoreError, UnresolvableError
+from cdi.file import replace_file, sync_directory
 from cdi.filesystem import FileSystem, OsFileSystem
 from cdi.inventory import Definition, Duplicate, Fault, Inventory, Resolution, SpecFile, build_inventory
 from cdi.name import (
@@ -99,6 +100,8 @@ __all__ = [
     "merge_edits",
     "parse_kind",
     "parse_qualified_name",
+    "replace_file",
+    "sync_directory",
     "validate_class",
     "validate_device_name",
     "validate_kind",

@@ -6,6 +6,7 @@ is written, for device names such as `0`. Only slips that the reference overlook
 `1.0` for an integer, `'yes'` for a truth value, private YAML tags, a second YAML document.
 """
 
+import re
 from collections.abc import Collection
 from difflib import get_close_matches
 from typing import Final
@@ -20,6 +21,8 @@ from cdi.validation import require_valid
 
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 _SPEC_TYPE: Final = inspect.type_info(Spec)
+_ESCAPED: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+"""Characters that stand for themselves in JSON, but not in YAML, as which a runtime reads it."""
 
 
 def encode_spec(spec: Spec) -> bytes:
@@ -30,9 +33,10 @@ def encode_spec(spec: Spec) -> bytes:
     if spec.container_edits == NO_EDITS:  # only the default itself is left out, not what equals it
         spec = structs.replace(spec, container_edits=NO_EDITS)
     try:
-        return _ENCODER.encode(spec) + b"\n"
+        text = _ENCODER.encode(spec).decode()
     except UnicodeEncodeError as error:
         raise InvalidSpecError("spec", [Problem("", f"{error.object!r} cannot be UTF-8, want text that can")]) from None
+    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode() + b"\n"
 
 
 def decode_spec(data: bytes, subject: str = "spec") -> Spec:

@@ -1,8 +1,9 @@
 """JSON or YAML bytes as a plain tree, before anything is known about what they mean.
 
 A runtime reads every spec file as YAML, of which JSON is a part, whatever its extension. Here a text that starts like
-JSON is tried as JSON first, since that gives the better messages. Unlike the usual loaders this one refuses repeated
-keys, and keeps how numbers and truth values are written: where a name is wanted, `0` is "0" and `1.0` is "1.0".
+JSON is tried as JSON first, since that gives the better messages, unless it has characters or escapes that YAML takes
+for something else. Unlike the usual loaders this one refuses repeated keys, and keeps how numbers and truth values are
+written: where a name is wanted, `0` is "0" and `1.0` is "1.0".
 """
 
 import json
@@ -28,6 +29,7 @@ Tree: TypeAlias = "dict[str, Tree] | list[Tree] | str | Scalar | None"
 _Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG: Final = "tag:yaml.org,2002:"
 _OCTAL: Final = re.compile(r"0o[0-7]+")
+_YAML_DIFFERS: Final = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]|\\u[dD][89abAB]..\\u[dD][c-fC-F]")
 _MAX_DEPTH: Final = 64
 
 
@@ -42,7 +44,7 @@ def parse_document(data: bytes, subject: str) -> Tree:
     except UnicodeDecodeError as error:
         raise InvalidSpecError(subject, [Problem("", f"byte {error.start} is not UTF-8, want JSON or YAML")]) from None
     json_error: _DocumentError | None = None
-    if text.lstrip().startswith("{"):
+    if text.lstrip().startswith("{") and not _YAML_DIFFERS.search(text):
         try:
             return _parse_json(text)
         except _DocumentError as error:

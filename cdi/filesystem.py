@@ -1,4 +1,4 @@
-"""The system calls of the spec store, one method each, so that a test can let any of them fail."""
+"""The system calls that write and read spec files, one method each, so that a test can let any of them fail."""
 
 import os
 from pathlib import Path

@@ -16,6 +16,7 @@ from typing import Final
 
 from cdi.codec import decode_spec, encode_spec
 from cdi.errors import InvalidNameError, StoreError
+from cdi.file import replace_file, sync_directory
 from cdi.filesystem import FileSystem, OsFileSystem
 from cdi.spec import Spec
 from cdi.validation import require_valid
@@ -62,8 +63,9 @@ class SpecStore:
         data = encode_spec(spec)
         with self._mapped(path):
             if self._read(path) != data:
-                self._replace(path, data)
-            self._sync_directory()
+                temporary = self.directory / f".{path.name}.{secrets.token_hex(8)}.tmp"
+                replace_file(self._files, path, data, temporary=temporary, mode=_MODE)
+            sync_directory(self._files, self.directory)
         return path
 
     def remove_spec(self, name: str) -> bool:
@@ -79,7 +81,7 @@ class SpecStore:
                 self._files.remove(path)
                 removed = True
             with suppress(FileNotFoundError):
-                self._sync_directory()
+                sync_directory(self._files, self.directory)
         return removed
 
     def read_spec(self, name: str) -> Spec | None:
@@ -122,34 +124,6 @@ class SpecStore:
             return self._files.read(path)
         except FileNotFoundError:
             return None
-
-    def _replace(self, path: Path, data: bytes) -> None:
-        temporary = self.directory / f".{path.name}.{secrets.token_hex(8)}.tmp"
-        descriptor = self._files.create(temporary)
-        try:
-            self._write_synced(descriptor, data)
-            self._files.replace(temporary, path)
-        except BaseException:
-            with suppress(OSError):
-                self._files.remove(temporary)
-            raise
-
-    def _write_synced(self, descriptor: int, data: bytes) -> None:
-        try:
-            rest = data
-            while rest:
-                rest = rest[self._files.write(descriptor, rest) :]
-            self._files.chmod(descriptor, _MODE)
-            self._files.sync(descriptor)
-        finally:
-            self._files.close(descriptor)
-
-    def _sync_directory(self) -> None:
-        descriptor = self._files.open_directory(self.directory)
-        try:
-            self._files.sync(descriptor)
-        finally:
-            self._files.close(descriptor)
 
     @contextmanager
     def _mapped(self, path: Path) -> Iterator[None]:

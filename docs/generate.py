@@ -15,6 +15,16 @@ from kubeletplugin.publish.metric import PublishMetrics
 
 PAGE = Path(__file__).parent / "reference.md"
 
+OVERRIDES = """\
+unhealthy:
+  3: {reason: xid-79, message: fell off the bus}  # tainted; both words are optional
+removed: [5]
+added: 2  # more devices like the profile's last ones, or a list of groups as in a profile
+partitions:
+  0: [{profile: 3g.40gb, start: 4}]  # as if an administrator had made it: never removed by the driver
+"""
+"""An example that has every field, for the profile `a100x8`."""
+
 
 def render_reference() -> str:
     """Render the whole page."""
@@ -26,6 +36,7 @@ def render_reference() -> str:
         _flags(),
         _metrics(),
         _profiles(),
+        _overrides(),
     )
     return "\n".join(sections)
 
@@ -103,7 +114,23 @@ def _metrics() -> str:
 
 def _profiles() -> str:
     rows = [(f"`{name}`", read_profile(name).description) for name in profile_names()]
-    return "## Simulated profiles\n\n" + _table(("profile", "devices"), rows)
+    text = (
+        "## Simulated profiles\n\n"
+        "A profile of your own is a YAML file in the form of [these](../dra_driver/devices/simulated/profiles); "
+        "a name with a `/`, or that ends in `.yaml` or `.yml`, is read as a path.\n\n"
+    )
+    return text + _table(("profile", "devices"), rows)
+
+
+def _overrides() -> str:
+    text = (
+        "## Simulated overrides\n\n"
+        "A YAML file that changes simulated devices while the plugin runs: `--simulated-overrides`, or "
+        "`simulated.overrides` of the chart.\n"
+        "Every field may be left out.\n"
+        "A device goes by its position in the profile, from 0, or by its name.\n\n"
+    )
+    return f"{text}```yaml\n{OVERRIDES}```\n"
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -7,6 +7,9 @@
     │   └── DeviceBusyError    what is already prepared leaves no room; names the holder
     ├── DeviceError        a device or a backend does not do what it should
     ├── StateError         state on disk cannot be read or written
+    ├── CompileError       an expression cannot be used; drawn in `dra_driver.cel.error`, as are the next
+    ├── EvaluationError    an expression cannot be decided for a device
+    ├── AllocationError    an allocation cannot be tried; drawn in `controller.allocator.error`
     └── ApiError           the API server refused or could not be reached
         ├── ApiUnavailableError   no answer, 429 or 5xx: try again later
         ├── ApiForbiddenError     401, 403
@@ -19,6 +22,7 @@ Texts are one lower-case line without a full stop: `subject: problem, want expec
 User text is quoted with `repr`, objects are `namespace/name`, devices `pool/device`.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -100,3 +104,9 @@ class ApiGoneError(ApiError):
 
 class ApiInvalidError(ApiError):
     """400 or 422: the object is refused as it is."""
+
+
+def explain_os_error(error: OSError) -> str:
+    """Say in lower case why the system refused, in the system's words rather than in those of a library above it."""
+    number = error.errno or 0
+    return (os.strerror(number) if number > 0 else error.strerror or str(error)).lower()

@@ -7,36 +7,35 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
-from dra_driver.errors import StateError
+from cdi import OsFileSystem, replace_file, sync_directory
+from dra_driver.errors import StateError, explain_os_error
+
+_FILES: Final = OsFileSystem()
 
 
 def write_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
-    """Replace a file atomically and syncs it and its directory.
+    """Replace a file atomically, and sync it and its directory. Its permissions are `mode`, whatever the umask.
 
     A crash leaves the old content or the new one, and at most a file with a leading dot and the suffix `.partial`,
-    which the next write replaces. When this raises StateError, the old content stands.
+    which the next write replaces. When this raises StateError, the old content stands, or, if only the last sync of the
+    directory went wrong, the new one. One writer a file: calls for the same path must not overlap.
     """
-    partial = path.with_name(f".{path.name}.partial")
+    partial = _partial(path)
     with _named(path):
-        try:
-            _write_synced(partial, data, mode)
-            partial.replace(path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                partial.unlink(missing_ok=True)
-            raise
-        _sync_directory(path.parent)
+        partial.unlink(missing_ok=True)
+        replace_file(_FILES, path, data, temporary=partial, mode=mode)
+        sync_directory(_FILES, path.parent)
 
 
 def remove_file(path: Path) -> None:
-    """Remove a file and syncs its directory. A file that is gone already is success."""
+    """Remove a file, and what a killed writer left of it, and sync its directory. Gone already is success."""
     with _named(path):
-        try:
-            path.unlink()
-        except FileNotFoundError:
-            return
-        _sync_directory(path.parent)
+        for each in (path, _partial(path)):
+            each.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            sync_directory(_FILES, path.parent)
 
 
 def ensure_directory(path: Path, *, mode: int = 0o755) -> None:
@@ -57,23 +56,11 @@ def remove_directory(path: Path) -> None:
         for file in files:
             file.unlink(missing_ok=True)
         path.rmdir()
-        _sync_directory(path.parent)
+        sync_directory(_FILES, path.parent)
 
 
-def _write_synced(path: Path, data: bytes, mode: int) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _partial(path: Path) -> Path:
+    return path.with_name(f".{path.name}.partial")
 
 
 @contextlib.contextmanager
@@ -81,4 +68,4 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StateError(f"{error.filename or path}: {error.strerror}") from error
+        raise StateError(f"{error.filename or path}: {explain_os_error(error)}") from error

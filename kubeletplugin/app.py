@@ -12,6 +12,7 @@ import structlog
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
 from dra_driver.devices.backend import Backend
+from dra_driver.devices.model import Inventory
 from dra_driver.devices.simulated import SimulatedBackend, read_profile
 from dra_driver.errors import SettingError, StateError
 from dra_driver.kube.client import ApiClient
@@ -20,6 +21,7 @@ from dra_driver.kube.event import EventRecorder
 from kubeletplugin.catalog import Catalog
 from kubeletplugin.cluster import Claims, Events
 from kubeletplugin.discovery import Discovery
+from kubeletplugin.health import HealthChange, diff_health
 from kubeletplugin.http import serve_http
 from kubeletplugin.metric import Metrics
 from kubeletplugin.prepare.artifact import Artifacts
@@ -34,18 +36,22 @@ from kubeletplugin.publish.publisher import Publisher
 from kubeletplugin.registration import Registration
 from kubeletplugin.service import PluginService
 from kubeletplugin.setting import BackendName, Settings
-from kubeletplugin.socket import hold_plugin_directory, serve_socket
+from kubeletplugin.socket import hold_plugin_directory, require_registry, serve_socket
 
 log = structlog.get_logger(__name__)
 
 GRACE_S = 20.0
 """How long calls of the kubelet that are under way may take when the process is asked to end."""
 
+EVENTS_GRACE_S = 2.0
+"""How long Events that are recorded already may take to be written at the end."""
+
 THREADS = 16
 
 
 async def run_plugin(settings: Settings) -> None:
     """Run a plugin until SIGTERM or SIGINT. Raises DraError if it cannot start."""
+    require_registry(settings.registry_dir)
     with hold_plugin_directory(settings.plugin_dir), _stop_signals() as stop:
         credential = await Credential.load(settings.kubeconfig)
         async with ApiClient(credential, user_agent="dra-kubeletplugin") as client:
@@ -64,7 +70,8 @@ class Plugin:
         self._metrics = Metrics(self._registry)
         self._recorder = EventRecorder(client, component=settings.driver_name, host=settings.node_name)
         self._events = Events(self._recorder, settings.node_name, asyncio.get_running_loop())
-        self._discovery = Discovery(build_backends(settings))
+        self._discovery = Discovery(read_backends(settings))
+        self._inventory = Inventory()
         self._checkpoint = Checkpoint(settings.claims_dir)
         names = Names(settings.driver_name)
         self._artifacts = Artifacts(names=names, cdi_dir=settings.cdi_dir, shim_dir=settings.shim_dir)
@@ -95,7 +102,7 @@ class Plugin:
         self._metrics.prepared_claims.set_function(lambda: len(self._checkpoint.list()))
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Start, serve until `stop`, and end: the kubelet's way in first, slices and prepared claims stay."""
+        """Start, serve until `stop`, and end: the kubelet's way in first, Events last. Slices and claims stay."""
         await asyncio.to_thread(self._read_state)
         async with contextlib.AsyncExitStack() as servers:
             await self._serve(servers)
@@ -105,6 +112,8 @@ class Plugin:
                 await stop.wait()
                 log.info("plugin ending")
                 await servers.aclose()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._recorder.idle(), EVENTS_GRACE_S)
                 for task in running:
                     task.cancel()
 
@@ -150,7 +159,19 @@ class Plugin:
             servers.push_async_callback(_stop_server, server)
 
     def _devices_changed(self, catalog: Catalog) -> None:
-        self._publisher.set_inventory(catalog.inventory)
+        before, self._inventory = self._inventory, catalog.inventory
+        for change in diff_health(before, self._inventory):
+            self._tell_health(change)
+        self._metrics.unhealthy_devices.set(sum(device.health is not None for device in self._inventory.devices))
+        self._publisher.set_inventory(self._inventory)
+
+    def _tell_health(self, change: HealthChange) -> None:
+        device = f"{self._settings.node_name}/{change.device}"
+        if change.health is None:
+            log.info("device well again", device=device)
+            return
+        log.warning("device unhealthy", device=device, reason=change.health.reason, message=change.health.message)
+        self._events.warn("DeviceUnhealthy", f"device {device}: {change.health.reason}: {change.health.message}")
 
     async def _keep_files(self) -> None:
         """Put back files of prepared claims that somebody removed: at start, as after a reboot, and while it runs."""
@@ -170,12 +191,12 @@ class Plugin:
         return None if self._publisher.ready.is_set() else "the ResourceSlices are not published"
 
 
-def build_backends(settings: Settings) -> tuple[Backend, ...]:
-    """Build the backends that are switched on. Raises SettingError or InvalidError if one cannot be."""
-    return tuple(_build_backend(name, settings) for name in settings.backends)
+def read_backends(settings: Settings) -> tuple[Backend, ...]:
+    """Make the backends that are switched on. Raises SettingError or InvalidError if what one reads is unusable."""
+    return tuple(_read_backend(name, settings) for name in settings.backends)
 
 
-def _build_backend(name: BackendName, settings: Settings) -> Backend:
+def _read_backend(name: BackendName, settings: Settings) -> Backend:
     match name:
         case BackendName.SIMULATED:
             if settings.simulated is None:

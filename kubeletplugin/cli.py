@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -32,6 +33,11 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001  typer calls it with t
         raise typer.Exit
 
 
+def _render_names(names: type[StrEnum]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else str(last)
+
+
 @app.command(
     help="""Publishes this node's accelerators as ResourceSlices and prepares ResourceClaims for the kubelet.
 
@@ -51,7 +57,10 @@ def run(  # noqa: PLR0913  a flag each
         Path, typer.Option(help="Where CDI specs are written; one of the container runtime's cdi_spec_dirs.")
     ] = Path("/var/run/cdi"),
     backend: Annotated[
-        list[BackendName] | None, typer.Option(help="Where devices come from; may be given several times.")
+        list[BackendName] | None,
+        typer.Option(
+            metavar="<name>", help=f"Where devices come from: {_render_names(BackendName)}. May be given several times."
+        ),
     ] = None,
     simulated_profile: Annotated[
         str, typer.Option(help="Devices of the backend 'simulated': a built-in profile's name, or a YAML file.")
@@ -65,11 +74,25 @@ def run(  # noqa: PLR0913  a flag each
         bool, typer.Option(help="Share devices that nothing holds to limits: accounted, not enforced.")
     ] = False,
     discovery_interval: Annotated[float, typer.Option(help="Seconds between two looks at the devices.")] = 5.0,
-    http_address: Annotated[str, typer.Option(help="Where /metrics, /healthz and /readyz are served.")] = ":8080",
-    log_level: Annotated[LogLevel, typer.Option(help="The least important lines to write.")] = LogLevel.INFO,
-    log_format: Annotated[LogFormat, typer.Option(help="auto: text on a terminal, else json.")] = LogFormat.AUTO,
+    http_address: Annotated[
+        str, typer.Option(help="Where /metrics, /healthz and /readyz are served; without a host on all addresses.")
+    ] = ":8080",
+    log_level: Annotated[
+        LogLevel, typer.Option(help=f"The least important lines to write: {_render_names(LogLevel)}.")
+    ] = LogLevel.INFO,
+    log_format: Annotated[
+        LogFormat, typer.Option(help="json, text, or auto: text on a terminal, else json.")
+    ] = LogFormat.AUTO,
     _version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end.")
+        bool,
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            allow_from_autoenv=False,
+            show_envvar=False,
+            help="Print the version and end.",
+        ),
     ] = False,
 ) -> None:
     """Run the plugin until a signal ends it."""

@@ -5,7 +5,7 @@ import asyncio
 from dra_driver.api.core_v1 import ObjectReference
 from dra_driver.api.resource_v1 import ResourceClaim
 from dra_driver.kube.client import ApiClient
-from dra_driver.kube.event import EventRecorder, EventType
+from dra_driver.kube.event import EventRecorder, EventType, reference_to_node
 from dra_driver.kube.resource import RESOURCE_CLAIMS
 from kubeletplugin.prepare.record import ClaimRef
 
@@ -27,8 +27,7 @@ class Events:
     def __init__(self, recorder: EventRecorder, node_name: str, loop: asyncio.AbstractEventLoop) -> None:
         self._recorder = recorder
         self._loop = loop
-        # The kubelet names its node so, too, and `kubectl describe node` looks for it.
-        self._node = ObjectReference(api_version="v1", kind="Node", name=node_name, uid=node_name)
+        self._node = reference_to_node(node_name)
 
     def warn(self, reason: str, message: str) -> None:
         """Send a Warning about the Node."""

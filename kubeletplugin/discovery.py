@@ -28,14 +28,14 @@ class Discovery:
         return self._catalog or self.read()
 
     def read(self) -> Catalog:
-        """Ask every backend, and returns what they see."""
+        """Ask every backend, and return what they see."""
         with self._reading:
             inventories = [(backend, self._read_backend(backend)) for backend in self._backends]
             self._catalog = build_catalog(inventories)
             return self._catalog
 
     async def run(self, interval_s: float, changed: Callable[[Catalog], None]) -> None:
-        """Read every `interval_s` seconds, for ever; calls `changed` with the first catalog and each different one."""
+        """Read every `interval_s` seconds, for ever; call `changed` with the first catalog and each different one."""
         last: Inventory | None = None
         while True:
             catalog = await asyncio.to_thread(self.read)

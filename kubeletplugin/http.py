@@ -7,7 +7,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
-from dra_driver.errors import SettingError
+from dra_driver.errors import SettingError, explain_os_error
 from kubeletplugin.setting import parse_http_address
 
 log = structlog.get_logger(__name__)
@@ -34,7 +34,10 @@ async def serve_http(
         await web.TCPSite(runner, host or None, port).start()
     except OSError as error:
         await runner.cleanup()
-        raise SettingError(f"--http-address: {address!r}: {error.strerror}") from error
+        raise SettingError(f"--http-address: {address!r}: {explain_os_error(error)}") from error
+    except UnicodeError as error:
+        await runner.cleanup()
+        raise SettingError(f"--http-address: {address!r}: no host can have that name") from error
     host, port, *_ = runner.addresses[0]
     log.info("http served", address=f"{host}:{port}")
     return runner

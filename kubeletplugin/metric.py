@@ -21,7 +21,7 @@ class Operation:
 
     @property
     def duration_s(self) -> float:
-        """Second since it began."""
+        """Seconds since it began."""
         return round(time.monotonic() - self._started, 6)
 
     def failed(self) -> None:
@@ -54,6 +54,9 @@ class Metrics:
         )
         self.corrupt_records = Counter(
             "dra_kubeletplugin_corrupt_records", "Claim records that could not be read.", registry=registry
+        )
+        self.unhealthy_devices = Gauge(
+            "dra_kubeletplugin_unhealthy_devices", "Whole devices that should not be used.", registry=registry
         )
         self.registered = Gauge(
             "dra_kubeletplugin_registered", "1 while the kubelet has accepted the plugin.", registry=registry

@@ -23,7 +23,7 @@ class Registration:
         self._driver = driver
         self.registered = False
 
-    def handlers(self) -> "tuple[grpc.GenericRpcHandler[Any, Any], ...]":
+    def handlers(self) -> tuple[grpc.GenericRpcHandler, ...]:
         """Return the service, to be added to a server."""
         handler = grpc.method_handlers_generic_handler(
             "pluginregistration.Registration",

@@ -9,8 +9,10 @@ from typing import Any, Protocol, TypeVar
 import grpc
 import structlog
 
+from dra_driver.api.name import quote
 from dra_driver.api.resource_v1 import ResourceClaim
 from dra_driver.errors import ApiError, ApiNotFoundError, ClaimError, DraError
+from kubeletplugin.claim_thread import ClaimThreads
 from kubeletplugin.metric import Metrics
 from kubeletplugin.prepare.preparer import Preparer
 from kubeletplugin.prepare.record import ClaimRecord, ClaimRef
@@ -22,7 +24,7 @@ log = structlog.get_logger(__name__)
 SUPPORTED_VERSIONS = ("v1.DRAPlugin", "v1beta1.DRAPlugin")
 """Newest first: the kubelet takes the first one that it knows."""
 
-_UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,127}")
+_UID = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 
 _DONE = {"prepare": "claim prepared", "unprepare": "claim unprepared"}
 _NOT_DONE = {"prepare": "claim not prepared", "unprepare": "claim not unprepared"}
@@ -57,9 +59,9 @@ class PluginService:
         self._claims = claims
         self._events = events
         self._metrics = metrics
-        self._executor = executor
+        self._threads = ClaimThreads(executor)
 
-    def handlers(self) -> "tuple[grpc.GenericRpcHandler[Any, Any], ...]":
+    def handlers(self) -> tuple[grpc.GenericRpcHandler, ...]:
         """Return the service in each version, to be added to a server."""
         return _handlers("v1", dra_v1_pb2, self), _handlers("v1beta1", dra_v1beta1_pb2, self)
 
@@ -76,20 +78,27 @@ class PluginService:
     ) -> dict[str, _T | DraError]:
         async def attempt(ref: ClaimRef) -> tuple[str, _T | DraError]:
             with self._metrics.operation(operation) as done:
+                problem: DraError
                 try:
                     _validate_uid(ref)
                     result = await act(ref)
                 except DraError as error:
-                    done.failed()
-                    self._tell(ref, operation, error)
-                    return ref.uid, error
-            log.info(_DONE[operation], claim=str(ref), claim_uid=ref.uid, duration_s=done.duration_s)
-            return ref.uid, result
+                    problem = error
+                except Exception as error:
+                    # The boundary to the kubelet: a bug costs the claim that brings it out, never the others.
+                    log.exception("claim met a bug", claim=str(ref), claim_uid=ref.uid)
+                    problem = ClaimError(f"claim {ref}: unforeseen {type(error).__name__}, see the plugin's log")
+                else:
+                    log.info(_DONE[operation], claim=str(ref), claim_uid=ref.uid, duration_s=done.duration_s)
+                    return ref.uid, result
+                done.failed()
+            self._tell(ref, operation, problem)
+            return ref.uid, problem
 
         return dict(await asyncio.gather(*(attempt(ref) for ref in refs)))
 
     async def _prepare(self, ref: ClaimRef) -> ClaimRecord:
-        if (done := await self._in_thread(self._preparer.find_prepared, ref)) is not None:
+        if (done := await self._threads.run(ref.uid, self._preparer.find_prepared, ref)) is not None:
             return done
         try:
             claim = await self._claims.read_claim(ref)
@@ -97,13 +106,10 @@ class PluginService:
             raise ClaimError(f"claim {ref}: gone from the API server") from error
         except ApiError as error:
             raise ClaimError(f"claim {ref}: {error}") from error
-        return await self._in_thread(self._preparer.prepare, ref, claim)
+        return await self._threads.run(ref.uid, self._preparer.prepare, ref, claim)
 
     async def _unprepare(self, ref: ClaimRef) -> None:
-        await self._in_thread(self._preparer.unprepare, ref)
-
-    async def _in_thread(self, act: Callable[..., _T], *args: object) -> _T:
-        return await asyncio.get_running_loop().run_in_executor(self._executor, act, *args)
+        await self._threads.run(ref.uid, self._preparer.unprepare, ref)
 
     def _tell(self, ref: ClaimRef, operation: str, error: DraError) -> None:
         log.warning(_NOT_DONE[operation], claim=str(ref), claim_uid=ref.uid, error=str(error))
@@ -124,10 +130,10 @@ class PluginService:
 def _validate_uid(ref: ClaimRef) -> None:
     """A UID becomes a file name, so one that could leave its directory is refused."""
     if not _UID.fullmatch(ref.uid):
-        raise ClaimError(f"claim {ref}: UID {ref.uid!r} is not one, want letters, digits, '-' and '.'")
+        raise ClaimError(f"claim {ref}: UID {quote(ref.uid)} is not one, want at most 63 letters, digits and '-'")
 
 
-def _handlers(version: str, messages: Any, service: PluginService) -> "grpc.GenericRpcHandler[Any, Any]":
+def _handlers(version: str, messages: Any, service: PluginService) -> grpc.GenericRpcHandler:
     known = {field.name for field in messages.Device.DESCRIPTOR.fields}
 
     def device(fields: dict[str, Any]) -> Any:

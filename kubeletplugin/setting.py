@@ -1,5 +1,6 @@
 """Everything the plugin can be told, checked before anything starts."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -77,7 +78,7 @@ class Settings:
 
 
 def validate_settings(settings: Settings) -> None:
-    """Raise SettingError that names every setting that cannot be used."""
+    """Raise SettingError that names every setting that cannot be used. Nothing on the host is looked at."""
     if problems := list(_problems(settings)):
         raise SettingError("; ".join(problems))
 
@@ -95,20 +96,18 @@ def _problems(settings: Settings) -> Iterator[str]:
         ("--node-name", settings.node_name, name.validate_dns_subdomain),
         ("--driver-name", settings.driver_name, name.validate_driver_name),
     ):
-        yield from (f"{flag}: {value!r}: {problem}" for problem in validate(value))
+        yield from (f"{flag}: {problem}" for problem in validate(value))
     if not settings.backends:
-        yield f"--backend: none given, want {' or '.join(repr(name.value) for name in BackendName)}"
+        yield f"--backend: none given, want {' or '.join(repr(each.value) for each in BackendName)}"
     if BackendName.SIMULATED in settings.backends and settings.simulated is None:
         yield "--simulated-profile: not given, want a profile for the backend 'simulated'"
     if settings.slots < 1:
-        yield f"--slots: {settings.slots} sharers of one card, want at least 1"
-    if settings.discovery_interval_s <= 0:
+        yield f"--slots: {settings.slots} sharers of one device, want at least 1"
+    if not 0 < settings.discovery_interval_s < math.inf:
         yield f"--discovery-interval: {settings.discovery_interval_s} seconds, want more than 0"
     for socket in (settings.service_socket, settings.registration_socket):
         if (length := len(str(socket).encode())) > SOCKET_PATH_LIMIT:
             yield f"{socket}: {length} bytes, want a socket path of at most {SOCKET_PATH_LIMIT}; shorten --kubelet-dir"
-    if not settings.registry_dir.is_dir():
-        yield f"{settings.registry_dir}: no such directory, want --kubelet-dir to be the kubelet's --root-dir"
     try:
         parse_http_address(settings.http_address)
     except SettingError as error:

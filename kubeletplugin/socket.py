@@ -6,14 +6,22 @@ import fcntl
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import grpc.aio
 
-from dra_driver.errors import SettingError, StateError
+from dra_driver.errors import SettingError, StateError, explain_os_error
 from dra_driver.file import ensure_directory
 
 LOCK_FILE = "plugin.lock"
+
+
+def require_registry(directory: Path) -> None:
+    """Raise SettingError unless the kubelet's plugin registry is there.
+
+    It is never made here: where it is missing no kubelet would look.
+    """
+    if not directory.is_dir():
+        raise SettingError(f"{directory}: no such directory, want --kubelet-dir to be the kubelet's --root-dir")
 
 
 @contextlib.contextmanager
@@ -22,25 +30,43 @@ def hold_plugin_directory(directory: Path) -> Iterator[None]:
 
     Raises SettingError, naming the process that has it, if another one runs.
     """
+    lock, wanted = directory / LOCK_FILE, "want a writable directory below --kubelet-dir"
     try:
         ensure_directory(directory, mode=0o750)
-        descriptor = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except (StateError, OSError) as error:
-        raise SettingError(f"{directory}: {error}, want a writable directory below --kubelet-dir") from error
-    with os.fdopen(descriptor, "r+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            holder = file.read().strip() or "unknown"
-            raise SettingError(f"{directory}: in use by another plugin, process {holder}") from error
-        file.seek(0)
-        file.truncate()
-        file.write(f"{os.getpid()}\n")
-        file.flush()
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except StateError as error:
+        raise SettingError(f"{error}, {wanted}") from error
+    except OSError as error:
+        raise SettingError(f"{lock}: {explain_os_error(error)}, {wanted}") from error
+    try:
+        _lock(descriptor, directory)
+        with contextlib.suppress(
+            OSError
+        ):  # a full disk: the lock holds all the same, it only does not tell whose it is
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         yield
+    finally:
+        os.close(descriptor)
 
 
-async def serve_socket(path: Path, handlers: "Iterable[grpc.GenericRpcHandler[Any, Any]]") -> grpc.aio.Server:
+def _lock(descriptor: int, directory: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        holder = _read_holder(descriptor)
+        raise SettingError(f"{directory}: in use by another plugin, process {holder}") from error
+
+
+def _read_holder(descriptor: int) -> str:
+    try:
+        text = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
+    except OSError:
+        text = ""
+    return text if text.isdecimal() else "unknown"
+
+
+async def serve_socket(path: Path, handlers: Iterable[grpc.GenericRpcHandler]) -> grpc.aio.Server:
     """Start a gRPC server on a unix socket, in place of one that a killed process left behind.
 
     The caller holds the plugin directory, so whatever is at `path` is nobody's. Raises SettingError.
@@ -52,5 +78,6 @@ async def serve_socket(path: Path, handlers: "Iterable[grpc.GenericRpcHandler[An
         server.add_insecure_port(f"unix://{path}")
         await server.start()
     except (OSError, RuntimeError) as error:
-        raise SettingError(f"{path}: {error}, want a writable directory for the socket") from error
+        reason = explain_os_error(error) if isinstance(error, OSError) else str(error)
+        raise SettingError(f"{path}: {reason}, want a writable directory for the socket") from error
     return server

@@ -10,7 +10,6 @@ A class and a claim may each set a part: configurations are merged field by fiel
 and what nobody set gets its default last.
 """
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ import msgspec
 from dra_driver.api.meta_v1 import Wire, constant
 from dra_driver.api.name import quote
 from dra_driver.errors import FieldError, InvalidError
+from dra_driver.suggestion import explain_meant
 
 API_VERSION: Final = "resource.dra-driver.io/v1alpha1"
 KIND: Final = "DeviceConfig"
@@ -115,13 +115,10 @@ def explain_choice(word: str, choices: Sequence[str]) -> str:
     """Say what is wanted instead of `word`: `want 'Shim' or 'None'; did you mean 'Shim'?`."""
     *head, last = map(repr, choices)
     want = f"want {', '.join(head)} or {last}" if head else f"want {last}"
-    by_lower = {choice.lower(): choice for choice in choices}
-    close = difflib.get_close_matches(word[:_WORD_MAX].lower(), by_lower, n=1)
-    return f"{want}; did you mean {by_lower[close[0]]!r}?" if close else want
+    return want + explain_meant(word, choices)
 
 
 _Choice = TypeVar("_Choice", bound=StrEnum)
-_WORD_MAX: Final = 64
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}")
 
 

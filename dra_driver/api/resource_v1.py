@@ -1,6 +1,6 @@
 """resource.k8s.io/v1 as Kubernetes 1.37 has it, alpha fields included.
 
-Limits and rules stand in `dra_driver.api.validation`; a server drops fields whose feature gate is off.
+Limits and rules stand in `dra_driver.api.resource_slice_validation`; a server drops fields whose feature gate is off.
 """
 
 from typing import Literal, TypeAlias

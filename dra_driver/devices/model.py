@@ -64,7 +64,8 @@ class Partition:
     `start` and `size` are in the vendor's placement units (MIG: memory slices), `memory` in bytes.
     `counters` is what it takes from its parent's counters. `uuid` is known once it exists.
     `permanent` is true of a partition that an administrator made: it is there already and is never removed.
-    A device that has one offers its permanent partitions only.
+    A device that has one offers its permanent partitions only. One that exists, is not permanent and that no claim has
+    was left behind by this driver, and is removed.
     """
 
     profile: str

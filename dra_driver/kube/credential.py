@@ -19,7 +19,7 @@ from kubernetes.aio.config import ConfigException
 from kubernetes.aio.config.incluster_config import InClusterConfigLoader
 from kubernetes.aio.config.kube_config import KubeConfigLoader
 
-from dra_driver.errors import SettingError
+from dra_driver.errors import SettingError, explain_os_error
 from dra_driver.kube.kubeconfig import parse_kubeconfig
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -200,7 +200,7 @@ def _read(path: Path, subject: str, wanted: str) -> str:
     except UnicodeDecodeError:
         raise SettingError(f"{subject}: not UTF-8 text, want {wanted}") from None
     except OSError as error:
-        raise SettingError(f"{subject}: {(error.strerror or str(error)).lower()}, want {wanted}") from error
+        raise SettingError(f"{subject}: {explain_os_error(error)}, want {wanted}") from error
 
 
 def _folder(path: Path) -> Path:

@@ -48,6 +48,14 @@ def reference_to(value: KubernetesObject) -> ObjectReference:
     )
 
 
+def reference_to_node(name: str) -> ObjectReference:
+    """Return the reference by which an Event is about a Node: like the kubelet's, with the name as UID.
+
+    `kubectl describe node` looks for that.
+    """
+    return ObjectReference(api_version="v1", kind="Node", name=name, uid=name)
+
+
 class EventRecorder:
     """Records Events. `record` only takes note; someone runs `run`, which writes.
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from dra_driver.api.core_v1 import ObjectReference
 from dra_driver.api.meta_v1 import Time
+from dra_driver.api.name import SUBDOMAIN_MAX
 
 LONGEST_MESSAGE = 1024
-LONGEST_NAME = 253
 
 _BURST = 25.0
 _SECONDS_PER_WRITE = 300.0
@@ -97,7 +97,7 @@ def build_message(text: str) -> str:
 
 def build_name(target: ObjectReference, suffix: str) -> str:
     """Return the name of a new Event about an object."""
-    return f"{target.name[: LONGEST_NAME - len(suffix) - 1].rstrip('.-')}.{suffix}"
+    return f"{target.name[: SUBDOMAIN_MAX - len(suffix) - 1].rstrip('.-')}.{suffix}"
 
 
 def _trim(entries: dict[Any, Any]) -> None:

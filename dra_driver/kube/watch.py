@@ -81,7 +81,10 @@ class _Bookmark(Wire, frozen=True, kw_only=True):
 
 
 class Watch(Generic[T]):
-    """One list-and-watch. `changes` may be consumed once at a time; consumed again it goes on with a new list."""
+    """One list-and-watch. `changes` may be consumed once at a time; consumed again it goes on with a new list.
+
+    `interrupted` is called whenever a list or watch has failed, before it is tried again.
+    """
 
     def __init__(  # noqa: PLR0913 - clock, sleep and chance are given by tests only
         self,
@@ -89,6 +92,7 @@ class Watch(Generic[T]):
         resource: Resource[T],
         selection: Selection = EVERYTHING,
         *,
+        interrupted: Callable[[], None] = lambda: None,
         timing: WatchTiming = WatchTiming(),
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
@@ -97,6 +101,7 @@ class Watch(Generic[T]):
         self._client = client
         self._resource = resource
         self._selection = selection
+        self._interrupted = interrupted
         self._timing = timing
         self._sleep = sleep
         self._chance = chance
@@ -164,7 +169,8 @@ class Watch(Generic[T]):
         return ApiError(f"watch {self._resource.plural}: event not understood: {problem}", reason="Undecodable")
 
     async def _recover(self, error: ApiError) -> None:
-        """Wait before the next attempt; forget the resource version when it cannot be resumed from."""
+        """Tell, and wait before the next attempt; forget the resource version when it cannot be resumed from."""
+        self._interrupted()
         retry_after_s = 0.0
         if isinstance(error, ApiUnavailableError):
             retry_after_s = min(error.retry_after_s or 0.0, _LONGEST_RETRY_AFTER_S)

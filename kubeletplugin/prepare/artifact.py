@@ -1,7 +1,7 @@
 """The files of a prepared claim besides its record: the CDI spec for the container runtime, shim configs for shares."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import cdi
@@ -22,14 +22,14 @@ class Artifacts:
         self._shim_dir = shim_dir
 
     def ensure_directories(self) -> None:
-        """Make the directories, and clears away what a killed writer left. Raises StateError if one cannot be used."""
+        """Make the directories, and clear away what a killed writer left. Raises StateError if one cannot be used."""
         ensure_directory(self._cdi_dir)
         ensure_directory(self._shim_dir)
         with _store_errors():
             self._specs.remove_leftovers(self._names.spec_prefix)
 
     def write(self, record: ClaimRecord, catalog: Catalog) -> None:
-        """Write the shim configs, then the CDI spec that mounts them. Files that are right already are left alone.
+        """Write the shim configs, then the CDI spec that mounts them. A spec that is right already is left alone.
 
         Raises DeviceError if a device is gone, StateError if a file cannot be written.
         """
@@ -41,6 +41,7 @@ class Artifacts:
                 text = render_shim_config(record.uid, identity, device.consumed, device.shim_policy)
                 write_file(folder / self._names.device(record.uid, device), text.encode())
         if record.devices:
+            ensure_directory(self._cdi_dir)
             spec = build_spec(
                 record.uid,
                 record.devices,
@@ -60,6 +61,25 @@ class Artifacts:
         )
         spec = self._cdi_dir / f"{self._names.spec(record.uid)}.json"
         return (not record.devices or spec.exists()) and all(path.exists() for path in shims)
+
+    def read_unrecorded(self, recorded: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """Return the names of the CDI devices, by claim UID, of all specs of claims that are not among `recorded`.
+
+        A spec that cannot be read counts for nothing, and so does a directory that is gone. Raises StateError.
+        """
+        if not self._cdi_dir.is_dir():
+            return {}
+        with _store_errors():
+            specs = self._specs.read_names(self._names.spec_prefix)
+        uids = (name.removeprefix(self._names.spec_prefix) for name in specs)
+        return {uid: self._read_cdi_devices(uid) for uid in uids if uid not in recorded}
+
+    def _read_cdi_devices(self, uid: str) -> tuple[str, ...]:
+        try:
+            spec = self._specs.read_spec(self._names.spec(uid))
+        except cdi.CdiError:
+            return ()
+        return tuple(device.name for device in spec.devices) if spec is not None else ()
 
     def remove(self, uid: str) -> None:
         """Remove the CDI spec first, then the shim configs. What is gone already is success."""
@@ -82,7 +102,7 @@ def _render_edits(entry: Entry) -> cdi.ContainerEdits:
 
 @contextlib.contextmanager
 def _store_errors() -> Iterator[None]:
-    """A spec that cannot be written is the driver's state, one that is not valid is the backend's doing."""
+    """Tell whose error it is: the driver's if a spec cannot be written, the backend's if it is not valid."""
     try:
         yield
     except cdi.StoreError as error:

@@ -4,11 +4,15 @@ The process that holds the plugin directory's lock is the only one that writes t
 disk. The cost of a write does not grow with the number of claims.
 """
 
+import contextlib
+import itertools
+import os
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dra_driver.errors import StateError
+from dra_driver.errors import StateError, explain_os_error
 from dra_driver.file import ensure_directory, remove_file, write_file
 from kubeletplugin.prepare.record import ClaimRecord, decode_record, encode_record
 
@@ -40,8 +44,6 @@ class Checkpoint:
         for path in sorted(self._directory.glob("*.json")):
             try:
                 record = _read_record(path)
-            except OSError as error:
-                raise StateError(f"{path}: {error.strerror}, want a readable claim record") from error
             except StateError as error:
                 corrupt.append(CorruptRecord(path.stem, _set_aside(path), f"{path}: {error}"))
             else:
@@ -59,33 +61,63 @@ class Checkpoint:
             return tuple(self._records.values())
 
     def write(self, record: ClaimRecord) -> None:
-        """Record a claim: on disk, synced, before this returns. Raises StateError and changes nothing if it cannot."""
-        write_file(self._path(record.uid), encode_record(record))
-        with self._lock:
-            self._records[record.uid] = record
+        """Record a claim: on disk, synced, before this returns.
+
+        Raises StateError; then the claim's record is the one before, or, if only the last sync went wrong, the new one.
+        """
+        with self._read_back_on_error(record.uid):
+            write_file(self._path(record.uid), encode_record(record))
+        self._remember(record.uid, record)
 
     def remove(self, uid: str) -> None:
-        """Forget a claim. No such record is success."""
-        remove_file(self._path(uid))
+        """Forget a claim. No such record is success.
+
+        Raises StateError; then the record is still there, or, if only the last sync went wrong, gone.
+        """
+        with self._read_back_on_error(uid):
+            remove_file(self._path(uid))
+        self._remember(uid, None)
+
+    @contextlib.contextmanager
+    def _read_back_on_error(self, uid: str) -> Iterator[None]:
+        """Keep what is in memory equal to what is on disk when a change went half way."""
+        try:
+            yield
+        except StateError:
+            path = self._path(uid)
+            with contextlib.suppress(StateError):
+                self._remember(uid, _read_record(path) if os.path.lexists(path) else None)
+            raise
+
+    def _remember(self, uid: str, record: ClaimRecord | None) -> None:
         with self._lock:
-            self._records.pop(uid, None)
+            if record is not None:
+                self._records[uid] = record
+            else:
+                self._records.pop(uid, None)
 
     def _path(self, uid: str) -> Path:
         return self._directory / f"{uid}.json"
 
 
 def _read_record(path: Path) -> ClaimRecord:
-    record = decode_record(path.read_bytes())
+    try:
+        if not path.is_file():
+            raise StateError("not a file, want a claim record")
+        data = path.read_bytes()
+    except OSError as error:
+        raise StateError(f"{explain_os_error(error)}, want a readable claim record") from error
+    record = decode_record(data)
     if record.uid != path.stem:
         raise StateError(f"record of claim UID {record.uid!r}, want {path.stem!r}")
     return record
 
 
 def _set_aside(path: Path) -> Path:
-    number = sum(1 for _ in path.parent.glob(f"{path.name}.corrupt-*")) + 1
-    target = path.with_name(f"{path.name}.corrupt-{number}")
+    targets = (path.with_name(f"{path.name}.corrupt-{number}") for number in itertools.count(1))
+    target = next(target for target in targets if not os.path.lexists(target))
     try:
         path.rename(target)
     except OSError as error:
-        raise StateError(f"{path}: {error.strerror}, want to move it to {target.name}") from error
+        raise StateError(f"{path}: {explain_os_error(error)}, want to move it to {target.name}") from error
     return target

@@ -35,7 +35,7 @@ def parse_configs(
 def resolve_config(
     configs: Iterable[tuple[DeviceAllocationConfiguration, DeviceConfig]], *, request: str
 ) -> EffectiveConfig:
-    """Lay the configs that apply to a request over each other, later over earlier, and fills in the defaults.
+    """Lay the configs that apply to a request over each other, later over earlier, and fill in the defaults.
 
     `request` is the result's: `main` or `main/sub`. A config applies if it names no request, `main`, or `main/sub`.
     """

@@ -1,7 +1,11 @@
 """Decides, from a claim and the node's devices, what preparing the claim comes to. Pure: the kubelet may ask again."""
 
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
+from dra_driver.api import name
 from dra_driver.api.config_v1alpha1 import EffectiveConfig, Strategy
 from dra_driver.api.quantity import Quantity
 from dra_driver.api.resource_v1 import AllocationResult, DeviceRequestAllocationResult, ResourceClaim
@@ -11,6 +15,9 @@ from kubeletplugin.catalog import Catalog, Entry
 from kubeletplugin.prepare.config import parse_configs, resolve_config
 from kubeletplugin.prepare.record import ClaimRef, Consumed, PreparedDevice
 
+_SHARE_ID: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
+_AMOUNT_MAX: Final = 2**63 - 1
+
 
 def plan_claim(
     ref: ClaimRef, claim: ResourceClaim, *, driver: str, pool: str, catalog: Catalog
@@ -19,7 +26,8 @@ def plan_claim(
 
     Results of other drivers are ignored; a claim without one of ours needs nothing and gives ().
     Raises ClaimError that names everything that is wrong: another UID under the same name, no allocation, a device of
-    another node, a device that is gone, an amount that only admin access may have, an opaque config that is not valid.
+    another node, a device that is gone, a share that no allocator makes, an amount that only admin access may have, an
+    opaque config that is not valid.
     """
     allocation = _allocation(ref, claim)
     results = [result for result in allocation.devices.results if result.driver == driver]
@@ -36,6 +44,7 @@ def plan_claim(
             planned.append(_plan_result(result, config, pool=pool, catalog=catalog))
         except ClaimError as error:
             problems.append(str(error))
+    problems += _repeated_shares(planned)
     if problems:
         raise ClaimError(f"claim {ref}: {'; '.join(problems)}")
     return tuple(planned)
@@ -52,16 +61,16 @@ def _allocation(ref: ClaimRef, claim: ResourceClaim) -> AllocationResult:
 def _plan_result(
     result: DeviceRequestAllocationResult, config: EffectiveConfig, *, pool: str, catalog: Catalog
 ) -> PreparedDevice:
-    label = f"device {result.pool}/{result.device}"
+    label = _label(result)
     if result.pool != pool:
         raise ClaimError(f"{label}: not on this node, want pool {pool!r}")
     entry = catalog.find(result.device)
     if entry is None:
         raise ClaimError(f"{label}: not on this node any more")
+    if problems := list(_share_problems(result, entry)):
+        raise ClaimError(f"{label}: {', '.join(problems)}")
     admin = bool(result.admin_access)
     consumed = _consumed(result.consumed_capacity) if result.share_id is not None else None
-    if consumed is not None and not admin and (empty := _empty_capacities(consumed, entry)):
-        raise ClaimError(f"{label}: consumes no {' and no '.join(empty)}, which only admin access may")
     limited = consumed is not None and not admin and _is_share(consumed, entry)
     return PreparedDevice(
         request=result.request,
@@ -75,16 +84,44 @@ def _plan_result(
     )
 
 
+def _label(result: DeviceRequestAllocationResult) -> str:
+    """The device as `pool/device`, quoted if that is nothing that the API server lets through."""
+    text = f"{result.pool}/{result.device}"
+    plain = not name.validate_pool_name(result.pool) and not name.validate_dns_label(result.device)
+    return f"device {text if plain else name.quote(text)}"
+
+
+def _share_problems(result: DeviceRequestAllocationResult, entry: Entry) -> Iterator[str]:
+    """Yield what is wrong with a share; its ID becomes a part of file names."""
+    if result.share_id is None:
+        return
+    if not _SHARE_ID.fullmatch(result.share_id):
+        yield f"share ID {name.quote(result.share_id)} is not one, want at most 63 letters, digits and '-'"
+    if entry.partition is not None:
+        yield "is a partition, which nobody can have a share of"
+        return
+    consumed = {key: result.consumed_capacity.get(key) for key in ("memory", "cores", "slots")}
+    for key, quantity in consumed.items():
+        if quantity is not None and not 0 <= quantity.value() <= _AMOUNT_MAX:
+            yield f"consumes {name.quote(str(quantity))} of {key}, want 0 to {_AMOUNT_MAX}"
+    empty = [key for key, quantity in consumed.items() if not quantity]
+    if empty and not result.admin_access:
+        yield f"consumes no {' and no '.join(empty)}, which only admin access may"
+
+
+def _repeated_shares(planned: Iterable[PreparedDevice]) -> Iterator[str]:
+    """Yield what would be one CDI device with two different limits."""
+    shares = Counter((str(device), device.share_id) for device in planned if device.share_id is not None)
+    for (device, share_id), times in shares.items():
+        if times > 1:
+            yield f"device {device}: share {share_id!r} stands {times} times, want each once"
+
+
 def _consumed(capacity: Mapping[str, Quantity]) -> Consumed:
-    def amount(name: str) -> int:
-        return capacity[name].value() if name in capacity else 0
+    def amount(key: str) -> int:
+        return capacity[key].value() if key in capacity else 0
 
     return Consumed(memory=amount("memory"), cores=amount("cores"), slots=amount("slots"))
-
-
-def _empty_capacities(consumed: Consumed, entry: Entry) -> list[str]:
-    named = {"memory": consumed.memory, "cores": consumed.cores, "slots": consumed.slots}
-    return [name for name, amount in named.items() if amount == 0] if entry.partition is None else []
 
 
 def _is_share(consumed: Consumed, entry: Entry) -> bool:

@@ -13,9 +13,10 @@ import structlog
 
 from dra_driver.api.resource_v1 import ResourceClaim
 from dra_driver.errors import ClaimError, DeviceError, DraError, StateError
-from kubeletplugin.catalog import Catalog
+from kubeletplugin.catalog import Catalog, Entry
 from kubeletplugin.prepare.artifact import Artifacts, find_entry
 from kubeletplugin.prepare.checkpoint import Checkpoint
+from kubeletplugin.prepare.lost import build_lost_record
 from kubeletplugin.prepare.plan import plan_claim
 from kubeletplugin.prepare.record import ClaimRecord, ClaimRef, ClaimState, PreparedDevice
 from kubeletplugin.prepare.room import validate_room
@@ -48,6 +49,8 @@ class Preparer:
         self._catalog = catalog
         self._reserving = threading.Lock()
         self._claims = _KeyedLocks()
+        self._wholes = _KeyedLocks()
+        self._orphans: set[str] = set()
 
     def find_prepared(self, ref: ClaimRef) -> ClaimRecord | None:
         """Return the record of a claim that is prepared, having put back files that are missing; None if it is not.
@@ -67,8 +70,11 @@ class Preparer:
                 return done
             catalog = self._catalog()
             planned = plan_claim(ref, claim, driver=self._owned.driver, pool=self._owned.pool, catalog=catalog)
-            started = self._reserve(ref, planned, catalog)
+            started = ClaimRecord(
+                namespace=ref.namespace, name=ref.name, uid=ref.uid, state=ClaimState.STARTED, devices=planned
+            )
             with self._undone_on_error(started):
+                self._reserve(started, catalog)
                 self._apply(started, catalog)
                 return self._complete(started)
 
@@ -78,16 +84,26 @@ class Preparer:
         Raises ClaimError: what could not be undone is still recorded, and is tried again with the next call.
         """
         with self._claims.hold(ref.uid), _claim_errors(ref):
-            self._undo(ref.uid, self._checkpoint.find(ref.uid))
+            records = (record for record in self._records() if record.uid == ref.uid)
+            self._undo(ref.uid, tuple(device for record in records for device in record.devices))
 
     def restore(self) -> tuple[ClaimError, ...]:
-        """Put back the files of prepared claims that are missing, as after a reboot. Returns what could not be."""
+        """Put back the files of prepared claims that are missing, as after a reboot. Returns what could not be.
+
+        Also removes partitions that no claim has, nor had when this was called before.
+        """
         errors: list[ClaimError] = []
         for record in self._checkpoint.list():
+            if record.state is not ClaimState.COMPLETED or self._artifacts.is_complete(record):
+                continue  # without a look at the lock, which a claim that hangs keeps
             try:
                 self.find_prepared(record.ref)
             except ClaimError as error:
                 errors.append(error)
+        try:
+            self._undo_orphans()
+        except StateError as error:
+            log.warning("partitions not looked through", error=str(error))
         return tuple(errors)
 
     def _find_prepared(self, ref: ClaimRef) -> ClaimRecord | None:
@@ -100,20 +116,17 @@ class Preparer:
             log.info("claim restored", claim=str(ref), claim_uid=ref.uid)
         return record
 
-    def _reserve(self, ref: ClaimRef, planned: tuple[PreparedDevice, ...], catalog: Catalog) -> ClaimRecord:
-        record = ClaimRecord(
-            namespace=ref.namespace, name=ref.name, uid=ref.uid, state=ClaimState.STARTED, devices=planned
-        )
-        with self._reserving, _claim_errors(ref):
-            validate_room(ref, planned, self._checkpoint.list(), catalog=catalog, slots=self._owned.slots)
+    def _reserve(self, record: ClaimRecord, catalog: Catalog) -> None:
+        with self._reserving:
+            validate_room(record.ref, record.devices, self._records(), catalog=catalog, slots=self._owned.slots)
             self._checkpoint.write(record)
-        return record
 
     def _apply(self, record: ClaimRecord, catalog: Catalog) -> None:
         for device in record.devices:
             entry = find_entry(device, catalog)
             if entry.partition is not None:
-                entry.backend.apply_partition(entry.device, entry.partition)
+                with self._wholes.hold(entry.device.name):
+                    entry.backend.apply_partition(entry.device, entry.partition)
         self._artifacts.write(record, catalog)
 
     def _complete(self, record: ClaimRecord) -> ClaimRecord:
@@ -134,37 +147,75 @@ class Preparer:
             yield
         except (DeviceError, StateError) as error:
             try:
-                self._undo(record.uid, record)
+                self._undo(record.uid, record.devices)
             except DraError as second:
                 log.warning("claim half prepared", claim=str(record.ref), claim_uid=record.uid, error=str(second))
             raise ClaimError(f"claim {record.ref}: {error}") from error
 
-    def _undo(self, uid: str, record: ClaimRecord | None) -> None:
-        self._artifacts.remove(uid)
-        if record is None:
-            return
-        self._undo_partitions(record)
-        self._checkpoint.remove(uid)
+    def _undo(self, uid: str, devices: tuple[PreparedDevice, ...]) -> None:
+        """Remove all that there may be of a claim, its record last, even one that is only on disk.
 
-    def _undo_partitions(self, record: ClaimRecord) -> None:
-        """Remove the claim's partitions, but for those that another claim still has (by admin access)."""
-        partitions = {device.device: device for device in record.devices if device.parent is not None}
-        if not partitions:
-            return
-        others = (other for other in self._checkpoint.list() if other.uid != record.uid)
-        kept = {device.device for other in others for device in other.devices}
-        catalog = self._catalog()
-        for name, device in partitions.items():
-            entry = catalog.find(name)
-            if entry is None or entry.partition is None:
-                log.warning("partition gone", device=str(device), claim_uid=record.uid)
-            elif name not in kept:
+        Who has a partition is looked up, and the claim stops to have it, while nobody else makes or removes one of the
+        same device: of two claims that have it by admin access, the last one takes it along.
+        """
+        self._artifacts.remove(uid)
+        partitions = {device.device: device for device in devices if device.parent is not None}
+        with contextlib.ExitStack() as held:
+            for whole in sorted({device.whole_device for device in partitions.values()}):
+                held.enter_context(self._wholes.hold(whole))
+            for device in partitions.values():
+                self._undo_partition(device, uid)
+            self._checkpoint.remove(uid)
+
+    def _undo_partition(self, device: PreparedDevice, uid: str) -> None:
+        """Remove a partition, unless another claim still has it."""
+        entry = self._catalog().find(device.device)
+        if entry is None or entry.partition is None:
+            log.warning("partition gone", device=str(device), claim_uid=uid)
+        elif not self._is_held(device.device, besides=uid):
+            entry.backend.undo_partition(entry.device, entry.partition)
+
+    def _undo_orphans(self) -> None:
+        """Remove partitions that no claim has: their device was away when the claim was unprepared, or allocated anew.
+
+        The catalog may be a little old, so only those go that were found before.
+        """
+        before, self._orphans = self._orphans, set()
+        for name, entry in self._catalog().entries.items():
+            made = entry.partition is not None and entry.partition.uuid is not None and not entry.partition.permanent
+            if made and not self._is_held(name):
+                self._orphans.add(name)
+                if name in before:
+                    self._undo_orphan(entry)
+
+    def _undo_orphan(self, entry: Entry) -> None:
+        with self._wholes.hold(entry.device.name):
+            if entry.partition is None or self._is_held(entry.name):
+                return
+            try:
                 entry.backend.undo_partition(entry.device, entry.partition)
+            except DeviceError as error:
+                log.warning("partition without a claim not removed", device=entry.name, error=str(error))
+            else:
+                log.info("partition without a claim removed", device=entry.name)
+
+    def _is_held(self, device: str, *, besides: str = "") -> bool:
+        others = (record for record in self._records() if record.uid != besides)
+        return any(each.device == device for other in others for each in other.devices)
+
+    def _records(self) -> tuple[ClaimRecord, ...]:
+        """Return the records of all claims, with what is known of those whose record was lost."""
+        records = self._checkpoint.list()
+        lost = self._artifacts.read_unrecorded({record.uid for record in records})
+        if not lost:
+            return records
+        catalog, pool = self._catalog(), self._owned.pool
+        return (*records, *(build_lost_record(uid, names, pool=pool, catalog=catalog) for uid, names in lost.items()))
 
 
 @contextlib.contextmanager
 def _claim_errors(ref: ClaimRef) -> Iterator[None]:
-    """Error of devices and files become errors of the claim that they stopped."""
+    """Turn errors of devices and files into errors of the claim that they stopped."""
     try:
         yield
     except (DeviceError, StateError) as error:

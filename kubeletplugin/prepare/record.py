@@ -61,8 +61,8 @@ class PreparedDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
         return f"{self.pool}/{self.device}"
 
     @property
-    def card(self) -> str:
-        """The whole device that this is, or is a part of."""
+    def whole_device(self) -> str:
+        """The name of the whole device that this is, or is a partition of."""
         return self.parent or self.device
 
 
@@ -99,7 +99,7 @@ def decode_record(data: bytes) -> ClaimRecord:
     """Read a record's file. Raises StateError that says what is wrong with it; unknown fields are ignored."""
     try:
         envelope = msgspec.json.decode(data, type=_Envelope)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise StateError(f"not a claim record: {error}") from error
     if envelope.version > VERSION:
         raise StateError(f"version {envelope.version} is newer than this driver, want at most {VERSION}")

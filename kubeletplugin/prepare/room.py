@@ -24,51 +24,51 @@ def validate_room(
     Results with admin access neither hold nor are held up.
     """
     planned = tuple(planned)
-    cards = {device.card for device in planned}
-    held = [holding for record in records if record.uid != ref.uid for holding in _holdings(record, cards)]
+    wholes = {device.whole_device for device in planned}
+    held = [holding for record in records if record.uid != ref.uid for holding in _holdings(record, wholes)]
     problems: list[str] = []
     for device in planned:
         if device.admin_access:
             continue
-        on_card = [(holder, other) for holder, other in held if other.card == device.card]
-        if problem := _problem(device, on_card, catalog=catalog, slots=slots):
+        beside = [(holder, other) for holder, other in held if other.whole_device == device.whole_device]
+        if problem := _problem(device, beside, catalog=catalog, slots=slots):
             problems.append(problem)
         held.append((ref, device))
     if problems:
         raise DeviceBusyError(f"claim {ref}: {'; '.join(problems)}")
 
 
-def _holdings(record: ClaimRecord, cards: AbstractSet[str]) -> Iterator[Holding]:
+def _holdings(record: ClaimRecord, wholes: AbstractSet[str]) -> Iterator[Holding]:
     for device in record.devices:
-        if device.card in cards and not device.admin_access:
+        if device.whole_device in wholes and not device.admin_access:
             yield record.ref, device
 
 
-def _problem(device: PreparedDevice, on_card: list[Holding], *, catalog: Catalog, slots: int) -> str | None:
+def _problem(device: PreparedDevice, beside: list[Holding], *, catalog: Catalog, slots: int) -> str | None:
     if device.parent is not None:
-        return _partition_problem(device, on_card, catalog)
+        return _partition_problem(device, beside, catalog)
     if device.consumed is not None:
-        return _share_problem(device, on_card, catalog, slots)
-    return _held(device, on_card)
+        return _share_problem(device, beside, catalog, slots)
+    return _held(device, beside) if beside else None
 
 
-def _held(device: PreparedDevice, holdings: list[Holding]) -> str | None:
+def _held(device: PreparedDevice, holdings: list[Holding]) -> str:
     if not holdings:
-        return None
+        return f"device {device}"
     holders = sorted({f"claim {ref} (UID {ref.uid}, {other.device})" for ref, other in holdings})
     return f"device {device}: held by {', '.join(holders)}"
 
 
-def _share_problem(device: PreparedDevice, on_card: list[Holding], catalog: Catalog, slots: int) -> str | None:
-    if exclusive := [(ref, other) for ref, other in on_card if other.consumed is None]:
+def _share_problem(device: PreparedDevice, beside: list[Holding], catalog: Catalog, slots: int) -> str | None:
+    if exclusive := [(ref, other) for ref, other in beside if other.consumed is None]:
         return _held(device, exclusive)
-    entry = catalog.find(device.card)
+    entry = catalog.find(device.whole_device)
     if entry is None or device.consumed is None:
         return f"device {device}: not on this node any more"
     totals = {"memory": entry.device.share_memory or 0, "cores": FULL_CORES, "slots": slots}
     wanted = {"memory": device.consumed.memory, "cores": device.consumed.cores, "slots": device.consumed.slots}
     used = Counter[str]()
-    for _, other in on_card:
+    for _, other in beside:
         if other.consumed is not None:
             used.update(memory=other.consumed.memory, cores=other.consumed.cores, slots=other.consumed.slots)
     short = [
@@ -76,11 +76,11 @@ def _share_problem(device: PreparedDevice, on_card: list[Holding], catalog: Cata
         for name, total in totals.items()
         if used[name] + wanted[name] > total
     ]
-    return f"{_held(device, on_card)}: {', '.join(short)}" if short else None
+    return f"{_held(device, beside)}: {', '.join(short)}" if short else None
 
 
-def _partition_problem(device: PreparedDevice, on_card: list[Holding], catalog: Catalog) -> str | None:
-    if blockers := [(ref, other) for ref, other in on_card if other.parent is None or other.device == device.device]:
+def _partition_problem(device: PreparedDevice, beside: list[Holding], catalog: Catalog) -> str | None:
+    if blockers := [(ref, other) for ref, other in beside if other.parent is None or other.device == device.device]:
         return _held(device, blockers)
     entry = catalog.find(device.device)
     if entry is None or entry.partition is None:
@@ -88,8 +88,8 @@ def _partition_problem(device: PreparedDevice, on_card: list[Holding], catalog: 
     if entry.partition.permanent:
         return None
     used = Counter(entry.partition.counters)
-    for _, other in on_card:
+    for _, other in beside:
         if (found := catalog.find(other.device)) is not None and found.partition is not None:
             used.update(found.partition.counters)
     short = [name for name, amount in sorted(used.items()) if amount > entry.device.counters.get(name, 0)]
-    return f"{_held(device, on_card)}: no {', '.join(short)} left" if short else None
+    return f"{_held(device, beside)}: no {', '.join(short)} left" if short else None

@@ -19,15 +19,21 @@ class KubeSliceStore:
         self._client = client
         self._node_name = node_name
         self._selection = Selection(field_selector=f"spec.nodeName={node_name}")
-        self._cache = Cache(Watch(client, RESOURCE_SLICES, self._selection))
+        self._cache = Cache(Watch(client, RESOURCE_SLICES, self._selection, interrupted=self._interrupt))
+        self._interrupted: Callable[[], None] | None = None
 
-    async def follow(self, notice: Callable[[], None]) -> None:
+    async def follow(self, notice: Callable[[], None], interrupted: Callable[[], None]) -> None:
         """Watch until cancelled."""
+        self._interrupted = interrupted
         with self._cache.subscribe() as subscription:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._cache.run())
                 async for _ in subscription:
                     notice()
+
+    def _interrupt(self) -> None:
+        if self._interrupted is not None:
+            self._interrupted()
 
     def slices(self) -> tuple[ResourceSlice, ...] | None:
         """Return what the watch has seen."""

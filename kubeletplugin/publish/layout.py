@@ -1,7 +1,7 @@
 """Lay out a node's devices as the ResourceSlices of one pool. Pure: the same devices give the same slices.
 
 Order is allocation priority: slices are read in the order of their names and devices in the order in which they stand,
-so devices are laid out in physical order, a whole card before its partitions.
+so devices are laid out in physical order, a whole device before its partitions.
 A slice never has more than 64 devices, although 128 are allowed while none of them has a taint or counters:
 otherwise the first device that falls ill would move all others.
 Counter sets stand first, in slices of their own, as the API wants (KEP-4815).
@@ -12,17 +12,18 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from dra_driver.api.meta_v1 import ObjectMeta, OwnerReference
+from dra_driver.api.resource_slice_validation import (
+    COUNTER_SETS_MAX,
+    DEVICES_WITH_FEATURES_MAX,
+    validate_resource_slice,
+)
 from dra_driver.api.resource_v1 import CounterSet, ResourcePool, ResourceSlice, ResourceSliceSpec
 from dra_driver.api.resource_v1 import Device as SliceDevice
-from dra_driver.api.validation import validate_resource_slice
 from dra_driver.devices.attribute import explain_not_shareable
 from dra_driver.devices.model import Device, Inventory, LeftOut, Partition
 from kubeletplugin.publish.feature import ALL_FEATURES, Features
 from kubeletplugin.publish.offer import SharePolicy, build_counter_set, build_partition, build_whole
 from kubeletplugin.publish.slice_name import build_slice_name
-
-DEVICES_PER_SLICE = 64
-COUNTER_SETS_PER_SLICE = 8
 
 _CONTENT = ("spec.devices", "spec.sharedCounters")
 _NAME_TAKEN = "another device has the same name, want unique identities"
@@ -78,15 +79,15 @@ def build_pool(
     features: Features = ALL_FEATURES,
     refusals: Refusals | None = None,
 ) -> Pool:
-    """Return the node's pool. `shares` says how cards are shared.
+    """Return the node's pool. `shares` says how devices are shared.
 
     A device that cannot be published (refused before, invalid, its name taken) is left out alone, with the reason.
     `left_out` begins with what the backends left out.
     What takes the place of a missing feature:
 
-    - without `partitions`: no counters, and of a card that could be partitioned only the whole card;
-    - without `sharing`: a whole card is given to one claim at a time;
-    - without `taints`: an unhealthy card is left out, with its partitions.
+    - without `partitions`: no counters, a device that could be partitioned is published whole only;
+    - without `sharing`: a whole device is given to one claim at a time;
+    - without `taints`: an unhealthy device is left out, with its partitions.
     """
     draft = _Draft(owner, shares, features, refusals or Refusals())
     for device in inventory.devices:
@@ -100,14 +101,14 @@ def build_pool(
 
 
 class _Draft:
-    """Collects what the slices are made from, card by card."""
+    """Collects what the slices are made from, one whole device after the other."""
 
     def __init__(self, owner: PoolOwner, shares: SharePolicy, features: Features, refusals: Refusals) -> None:
         self._owner = owner
         self._shares = shares
         self._features = features
         self._refusals = refusals
-        self._cards: set[str] = set()
+        self._wholes: set[str] = set()
         self._names: set[str] = set()
         self.devices: list[SliceDevice] = []
         self.counter_sets: list[CounterSet] = []
@@ -115,11 +116,11 @@ class _Draft:
         self.not_shareable: list[LeftOut] = []
 
     def add(self, device: Device) -> None:
-        """Add a card: the whole of it, its partitions, both, or neither."""
-        if device.name in self._cards:
+        """Add a device: the whole of it, its partitions, both, or neither."""
+        if device.name in self._wholes:
             self._leave_out(device.name, _NAME_TAKEN)
             return
-        self._cards.add(device.name)
+        self._wholes.add(device.name)
         if device.health is not None and not self._features.taints:
             self._leave_out(device.name, f"unhealthy, {device.health.reason}: {device.health.message}")
             return
@@ -160,7 +161,7 @@ class _Draft:
         return [accepted for item in built for accepted in self._accepted(item)]
 
     def _accepted(self, device: SliceDevice) -> Iterator[SliceDevice]:
-        """Yield the device if it can be published, or else leaves it out."""
+        """Yield the device if it can be published, else leave it out."""
         problem = self._refusals.devices.get(device.name) or self._problem(devices=(device,))
         if device.name in self._names:
             problem = _NAME_TAKEN
@@ -177,16 +178,14 @@ class _Draft:
     def _problem(self, *, devices: tuple[SliceDevice, ...] = (), shared_counters: tuple[CounterSet, ...] = ()) -> str:
         """Say in one line what the API server would refuse, or nothing."""
         errors = validate_resource_slice(_slice(self._owner, 0, 1, devices=devices, shared_counters=shared_counters))
-        return "; ".join(
-            str(error) for error in errors if error.path.startswith(("spec.devices", "spec.sharedCounters"))
-        )
+        return "; ".join(str(error) for error in errors if error.path.startswith(_CONTENT))
 
     def _leave_out(self, subject: str, problem: str) -> None:
         self.left_out.append(LeftOut(subject=subject, problem=problem))
 
 
 def _consumption_problem(device: Device, partition: Partition) -> str:
-    """Say why a partition is unsafe: if it takes nothing of its card it would be given out beside the whole card."""
+    """Say why a partition is unsafe: one that takes nothing of its device would be given out beside the whole."""
     if unknown := sorted(set(partition.counters) - set(device.counters)):
         return f"counters: {device.name} has no {', '.join(map(repr, unknown))}"
     if not any(amount > 0 for amount in partition.counters.values()):
@@ -196,8 +195,8 @@ def _consumption_problem(device: Device, partition: Partition) -> str:
 
 def _pack(owner: PoolOwner, devices: list[SliceDevice], counter_sets: list[CounterSet]) -> tuple[ResourceSlice, ...]:
     """Deal devices and counter sets out to slices. A pool without devices is one empty slice: complete, and empty."""
-    sets = _batches(counter_sets, COUNTER_SETS_PER_SLICE)
-    groups = _batches(devices, DEVICES_PER_SLICE) or [()]
+    sets = _batches(counter_sets, COUNTER_SETS_MAX)
+    groups = _batches(devices, DEVICES_WITH_FEATURES_MAX) or [()]
     count = len(sets) + len(groups)
     return (
         *(_slice(owner, index, count, shared_counters=group) for index, group in enumerate(sets)),

@@ -1,7 +1,7 @@
-"""One physical card as entries of a slice: the whole card, its partitions, and the counters that they draw from.
+"""One physical device as entries of a slice: the whole device, its partitions, and the counters that they draw from.
 
-A card and its partitions exclude each other by counters: the card takes all of every counter, a partition its part.
-A card that an administrator has cut up offers what he made; those partitions exist side by side and need no counters.
+The whole and its partitions exclude each other by counters: the whole takes all of every counter, a partition its part.
+One that an administrator has cut up offers what is there; those partitions exist side by side and need no counters.
 """
 
 from collections.abc import Mapping
@@ -19,14 +19,14 @@ UNHEALTHY_TAINT = "dra-driver.io/unhealthy"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharePolicy:
-    """How cards are shared: by at most `slots` claims; `unenforced` also where nothing holds shares to their limits."""
+    """How devices are shared: by at most `slots` claims each; with `unenforced` also where nothing holds the limits."""
 
     slots: int = DEFAULT_SLOTS
     unenforced: bool = False
 
 
 def build_whole(device: Device, *, shares: SharePolicy, features: Features, takes_counters: bool) -> SliceDevice:
-    """Return the entry of a whole card: shareable if its capacities have request policies and sharing is possible."""
+    """Return the entry of a whole device: shareable if its capacities have request policies and sharing is possible."""
     capacity = render_capacity(device, slots=shares.slots, share_unenforced=shares.unenforced)
     shareable = features.sharing and any(item.request_policy is not None for item in capacity.values())
     return SliceDevice(
@@ -51,7 +51,7 @@ def build_partition(device: Device, partition: Partition, *, takes_counters: boo
 
 
 def build_counter_set(device: Device) -> CounterSet:
-    """Return what a card's partitions draw from. The set has the card's name."""
+    """Return what a device's partitions draw from. The set has the device's name."""
     return CounterSet(name=device.name, counters=_counters(device.counters))
 
 

@@ -37,6 +37,8 @@ class PublishTiming:
       longer are; an API server that was away is asked at once
     - `recheck_s`: the same where nothing is, to find gates that were disabled
     - `refused_s`: between two attempts where a person has to mend something
+    - `forbidden`: so many refusals in a row by the server's roles are retried soon, and without a word to a person: an
+      API server that has just started knows no roles yet
     - `quiet_s`: changes by others that are further apart than this are mended at once
     """
 
@@ -44,6 +46,7 @@ class PublishTiming:
     probe_s: float = 600.0
     recheck_s: float = 3600.0
     refused_s: float = 60.0
+    forbidden: int = 5
     quiet_s: float = 60.0
     retry: Backoff = field(default_factory=lambda: Backoff(initial_s=0.2, max_s=30.0))
     mend: Backoff = field(default_factory=lambda: Backoff(initial_s=0.1, max_s=30.0))
@@ -81,6 +84,7 @@ class Publisher:
         self._written: dict[str, Written] = {}
         self._undeletable: set[str] = set()
         self._failures = 0
+        self._forbidden = 0
         self._mends = 0
         self._last_mend_s = 0.0
 
@@ -95,8 +99,14 @@ class Publisher:
     async def run(self) -> None:
         """Publish, and keep what is published, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._store.follow(self._wake.set))
+            tasks.create_task(self._store.follow(self._wake.set, self._ask_anew))
             await self._keep()
+
+    def _ask_anew(self) -> None:
+        """Probe an API server that was away, if it lacked something: it may be back with other gates."""
+        if self._terms is not None and self._terms != Terms():
+            self._next_probe_s = 0.0
+            self._wake.set()
 
     async def _keep(self) -> None:
         started_s = _now_s()
@@ -109,7 +119,7 @@ class Publisher:
             except ApiError as error:
                 await _wait_for(self._changed, self._handle(error))
                 continue
-            self._failures = 0
+            self._failures = self._forbidden = 0
             if not self.ready.is_set():
                 self._report.report_first(_now_s() - started_s)
                 self.ready.set()
@@ -121,7 +131,10 @@ class Publisher:
         """Tell about an error. Return how many seconds to wait before the next attempt."""
         delay_s = self._timing.retry.delay_s(self._failures, _random())
         self._failures += 1
+        self._forbidden = self._forbidden + 1 if isinstance(error, ApiForbiddenError) else 0
         match error:
+            case ApiForbiddenError() if self._forbidden <= self._timing.forbidden:
+                delay_s = self._timing.retry.delay_s(self._forbidden - 1, _random())
             case ApiInvalidError() | ApiForbiddenError():
                 delay_s = max(delay_s, _jittered(self._timing.refused_s))
                 self._report.report_failure(self._owner, error, delay_s)

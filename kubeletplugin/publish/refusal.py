@@ -13,7 +13,7 @@ _LONGEST_PROBLEM = 300
 def parse_refusals(item: ResourceSlice, answer: str) -> Refusals:
     """Return the devices and counter sets of `item` that the answer names, each with the part that is about it.
 
-    >>> # 'ResourceSlice "x" is invalid: spec.devices[1].attributes[..]: Invalid value: …' names the second device
+    `spec.devices[1].attributes[model]: Invalid value: …` names the second device.
     """
     devices: dict[str, str] = {}
     counter_sets: dict[str, str] = {}

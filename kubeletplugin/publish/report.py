@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterable
 
 import structlog
 
-from dra_driver.api.core_v1 import ObjectReference
 from dra_driver.api.resource_v1 import ResourceSlice
 from dra_driver.devices.model import LeftOut
-from dra_driver.kube.event import EventType
+from dra_driver.kube.event import EventType, reference_to_node
 from kubeletplugin.publish.diff import SyncPlan
 from kubeletplugin.publish.drop import DroppedField
 from kubeletplugin.publish.feature import Features
@@ -16,7 +15,7 @@ from kubeletplugin.publish.metric import PublishMetrics
 from kubeletplugin.publish.negotiation import Terms
 from kubeletplugin.publish.store import EventSink
 
-_log = structlog.get_logger(__name__)
+log = structlog.get_logger(__name__)
 
 
 class Reporter:
@@ -33,7 +32,7 @@ class Reporter:
 
     def report_written(self, pool: Pool, plan: SyncPlan) -> None:
         """Tell that a plan was carried out."""
-        _log.info(
+        log.info(
             "pool published",
             driver=pool.owner.driver,
             pool=pool.name,
@@ -59,7 +58,7 @@ class Reporter:
 
     def report_undeleted(self, item: ResourceSlice, error: Exception) -> None:
         """Tell that an obsolete slice stays, since this identity may not delete it."""
-        _log.error("obsolete slice not deleted", slice=item.metadata.name, error=str(error))
+        log.error("obsolete slice not deleted", slice=item.metadata.name, error=str(error))
 
     def report_first(self, duration_s: float) -> None:
         """Tell how long the first publication took."""
@@ -73,11 +72,11 @@ class Reporter:
 
     def report_retry(self, error: Exception, delay_s: float) -> None:
         """Tell that the API server is to be tried again."""
-        _log.warning("pool not published", error=str(error), retry_s=round(delay_s, 3))
+        log.warning("pool not published", error=str(error), retry_in_s=round(delay_s, 3))
 
     def report_failure(self, owner: PoolOwner, error: Exception, delay_s: float) -> None:
         """Tell that the API server does not accept what is published, which a person must mend."""
-        _log.error("pool refused", error=str(error), retry_s=round(delay_s, 3))
+        log.error("pool refused", error=str(error), retry_in_s=round(delay_s, 3))
         if str(error) != self._failure:
             self._failure = str(error)
             self._warn(owner, "PublishFailed", f"devices of this node are not up to date: {error}")
@@ -85,13 +84,13 @@ class Reporter:
     def _report_left_out(self, owner: PoolOwner, left_out: Iterable[LeftOut]) -> None:
         told, self._left_out = self._left_out, frozenset(left_out)
         for item in _sorted(self._left_out - told):
-            _log.warning("device left out", device=item.subject, problem=item.problem)
+            log.warning("device left out", device=item.subject, error=item.problem)
             self._warn(owner, "DeviceLeftOut", f"device {item.subject} is not published: {item.problem}")
 
     def _report_not_shareable(self, owner: PoolOwner, not_shareable: Iterable[LeftOut]) -> None:
         told, self._not_shareable = self._not_shareable, frozenset(not_shareable)
         for item in _sorted(self._not_shareable - told):
-            _log.warning("device not shareable", device=item.subject, problem=item.problem)
+            log.warning("device not shareable", device=item.subject, error=item.problem)
             self._warn(
                 owner, "DeviceNotShareable", f"device {item.subject} is given to one claim at a time: {item.problem}"
             )
@@ -102,17 +101,15 @@ class Reporter:
             return
         self._dropped = terms.dropped
         if not terms.dropped:
-            _log.info("fields kept again")
+            log.info("fields kept again")
             return
         fields = sorted(terms.dropped, key=lambda field: field.path)
         gates = sorted({field.gate for field in fields if field.gate})
-        _log.error("fields dropped", fields=[field.path for field in fields], gates=gates)
+        log.error("fields dropped", fields=[field.path for field in fields], gates=gates)
         self._warn(owner, "FieldsDropped", render_dropped(fields, terms.features))
 
     def _warn(self, owner: PoolOwner, reason: str, message: str) -> None:
-        # The kubelet names its node so, too, and `kubectl describe node` looks for it.
-        node = ObjectReference(api_version="v1", kind="Node", name=owner.node_name, uid=owner.node_name)
-        self._events.record(node, reason, message, type=EventType.WARNING)
+        self._events.record(reference_to_node(owner.node_name), reason, message, type=EventType.WARNING)
 
 
 def _sorted(items: Iterable[LeftOut]) -> list[LeftOut]:

@@ -2,7 +2,7 @@
 
 import hashlib
 
-_LONGEST = 253  # DNS subdomain
+from dra_driver.api.name import SUBDOMAIN_MAX
 
 
 def build_slice_name(index: int, *, driver: str, node_name: str) -> str:
@@ -15,5 +15,5 @@ def build_slice_name(index: int, *, driver: str, node_name: str) -> str:
     '0000a-accel.dra-driver.io-node-a-616502a1'
     """
     digest = hashlib.sha256(f"{driver}\0{node_name}".encode()).hexdigest()[:8]
-    readable = f"{index:05x}-{driver.lower()}-{node_name}"[: _LONGEST - len(digest) - 1].rstrip(".-")
+    readable = f"{index:05x}-{driver.lower()}-{node_name}"[: SUBDOMAIN_MAX - len(digest) - 1].rstrip(".-")
     return f"{readable}-{digest}"

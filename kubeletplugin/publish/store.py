@@ -11,8 +11,11 @@ from dra_driver.kube.event import EventType
 class SliceStore(Protocol):
     """The slices of this node. Every request raises ApiError."""
 
-    async def follow(self, notice: Callable[[], None]) -> None:
-        """Watch the node's slices until cancelled, and call `notice` after every change. Outages are waited out."""
+    async def follow(self, notice: Callable[[], None], interrupted: Callable[[], None]) -> None:
+        """Watch the node's slices until cancelled, and call `notice` after every change.
+
+        Outages are waited out; `interrupted` is called when the watch has failed, as when the API server is restarted.
+        """
         ...
 
     def slices(self) -> tuple[ResourceSlice, ...] | None:

@@ -110,6 +110,12 @@ class Cluster:
         command = (self._host.programs["kubectl"], "--kubeconfig", kubeconfig, *arguments)
         return self.namespace.run(*command, stdin=stdin, timeout=timeout)
 
+    def shell(self, script: str, timeout: float = 60) -> str:
+        """Run a shell script as an administrator would: `kubectl` is on the PATH and talks to this cluster."""
+        folder = self._host.programs["kubectl"].parent
+        environment = {"KUBECONFIG": str(self.control_plane.admin), "PATH": f"{folder}:{os.environ['PATH']}"}
+        return self.namespace.run("sh", "-e", "-c", script, timeout=timeout, env=environment)
+
     def helm(self, *arguments: str | Path, timeout: float = 120) -> str:
         """Run the real helm as an administrator. Its caches are in the cluster's folder."""
         folders = {f"HELM_{name}_HOME": str(self.folder / "helm") for name in ("CACHE", "CONFIG", "DATA")}

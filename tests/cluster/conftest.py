@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.cluster import Cluster
+from tests.cluster.scenario import Workload
 
 _FOLDER = Path(__file__).parent
 _TEST_TIMEOUT = 300
@@ -65,6 +66,14 @@ def cluster() -> Iterator[Cluster]:
 def one_node_cluster() -> OneNodeCluster:
     """Make clusters of one node, `node-a`, with other feature gates, as `with` blocks."""
     return lambda feature_gates: Cluster(nodes=("node-a",), feature_gates=feature_gates)
+
+
+@pytest.fixture
+def workload(cluster: Cluster) -> Iterator[Workload]:
+    """Apply what a test needs, and take it away afterwards, even if the test has failed."""
+    workload = Workload(cluster)
+    yield workload
+    workload.remove()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -45,14 +45,25 @@ class ControlPlane:
 
     def finish(self, timeout: float = 60) -> None:
         """Wait until the API server is ready, then starts scheduler and controller-manager."""
-        wait_until("kube-apiserver", self._is_ready, timeout, check=self._host.processes.check)
-        flags = ("--leader-elect=false", "--bind-address=127.0.0.1", *self._gates)
-        self._start("kube-scheduler", (f"--kubeconfig={self.kubeconfig('kube-scheduler')}", *flags))
+        self.wait_until_ready(timeout)
+        self._start("kube-scheduler", self._client_flags("kube-scheduler"))
         self._start("kube-controller-manager", (
-            f"--kubeconfig={self.kubeconfig('kube-controller-manager')}", "--use-service-account-credentials",
+            *self._client_flags("kube-controller-manager"), "--use-service-account-credentials",
             f"--service-account-private-key-file={self.pki.key('service-account')}",
-            f"--root-ca-file={self.pki.crt('ca')}", *flags,
+            f"--root-ca-file={self.pki.crt('ca')}",
         ))  # fmt: skip
+
+    def restart(self, feature_gates: Mapping[str, bool]) -> None:
+        """Start API server and scheduler anew with other feature gates; what is stored stays."""
+        self._gates = render_gates(feature_gates)
+        self._host.processes.stop(("kube-scheduler", "kube-apiserver"))
+        self._start("kube-apiserver", self._apiserver_flags())
+        self.wait_until_ready()
+        self._start("kube-scheduler", self._client_flags("kube-scheduler"))
+
+    def wait_until_ready(self, timeout: float = 60) -> None:
+        check = self._host.processes["kube-apiserver"].check
+        wait_until("kube-apiserver", self._is_ready, timeout, check=check)
 
     def kubeconfig(self, user: str) -> Path:
         return self._host.folder / f"{user}.kubeconfig"
@@ -86,11 +97,18 @@ class ControlPlane:
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={pki.service_account_public_key}",
             f"--service-account-signing-key-file={pki.key('service-account')}",
+            # Old versions too, as a cluster may serve them: a policy must not be got round by one of them.
+            "--runtime-config=resource.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true",
             "--kubelet-preferred-address-types=InternalIP",
             f"--kubelet-client-certificate={pki.crt('kubelet-client')}",
             f"--kubelet-client-key={pki.key('kubelet-client')}",
             *self._gates,
         )  # fmt: skip
+
+    def _client_flags(self, name: str) -> tuple[str, ...]:
+        """Give the flags of a program that talks to the API server as the user of its name."""
+        kubeconfig = f"--kubeconfig={self.kubeconfig(name)}"
+        return (kubeconfig, "--leader-elect=false", "--bind-address=127.0.0.1", *self._gates)
 
     def _create_users(self, nodes: Sequence[str]) -> None:
         users = {"admin": ("admin", "system:masters")}

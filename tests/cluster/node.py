@@ -12,7 +12,7 @@ folder of a node holds them:
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.cluster import network
@@ -111,7 +111,7 @@ class Node:
 
     def wait_for_containerd(self, timeout: float = 30) -> None:
         what = f"containerd of {self.name}"
-        wait_until(what, lambda: self.ctr("version"), timeout, check=self._host.processes.check)
+        wait_until(what, lambda: self.ctr("version"), timeout, check=self.containerd.check)
 
     def start_kubelet(self, feature_gates: Mapping[str, bool]) -> None:
         config = self.folder / "kubelet.json"
@@ -138,14 +138,13 @@ class Node:
 
     def run_with_cdi_device(self, device: str, *command: str) -> str:
         """Run a busybox container, without Kubernetes, to which containerd's own library applies a CDI device."""
-        flags = (
-            "--rm",
-            "--device",
-            device,
-            "--cgroup",
-            f"{self._host.cgroup.create_child('ctr')}/{secrets.token_hex(4)}",
-        )
-        return self.ctr("run", *flags, BUSYBOX, secrets.token_hex(4), *command)
+        return self.run_with_cdi_devices((device,), *command)
+
+    def run_with_cdi_devices(self, devices: Sequence[str], *command: str) -> str:
+        """Likewise with several devices. An error names those that the library did not find in any spec it accepts."""
+        cgroup = f"{self._host.cgroup.create_child('ctr')}/{secrets.token_hex(4)}"
+        flags = [argument for device in devices for argument in ("--device", device)]
+        return self.ctr("run", "--rm", *flags, "--cgroup", cgroup, BUSYBOX, secrets.token_hex(4), *command)
 
     def kill_container(self, container_id: str) -> None:
         """Kill a container as a crash would; `container_id` as in a Pod's status (`containerd://…`) or bare."""

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from tests.cluster.cluster import Cluster
-from tests.cluster.image import BUSYBOX
+from tests.cluster.image import BUSYBOX, PROJECT
 from tests.cluster.node import Node
 from tests.cluster.plugin import (
     DRIVER,
@@ -21,6 +21,7 @@ from tests.cluster.plugin import (
 
 Manifest = dict[str, Any]
 
+PROFILES = PROJECT / "dra_driver" / "devices" / "simulated" / "profiles"
 SHIM_FOLDER = "/etc/dra-driver/shim.d"
 
 # The shell is the container's first process, which gets only the signals that it asks for.
@@ -113,6 +114,14 @@ def a_pod(
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 
+def write_profile(folder: Path, name: str, *, cards: int) -> Path:
+    """Write a profile of one's own: the first cards of a built-in one."""
+    [group] = yaml.safe_load((PROFILES / f"{name}.yaml").read_text())["devices"]
+    path = folder / f"{name}.yaml"
+    path.write_text(yaml.safe_dump({"devices": [{**group, "count": cards, "slots": group["slots"][:cards]}]}))
+    return path
+
+
 # What is running
 
 
@@ -187,25 +196,34 @@ class Workload:
         [status] = self.cluster.get("pod", pod, self.namespace)["status"]["containerStatuses"]
         return str(status["containerID"])
 
-    def kill_container(self, pod: str) -> None:
-        """Kill a Pod's container as a crash would, and wait until the kubelet has started another."""
-        before = self.container_id(pod)
-        node = self.cluster.get("pod", pod, self.namespace)["spec"]["nodeName"]
-        self.cluster.nodes[node].kill_container(before)
+    def restart_containers(self, *pods: str) -> None:
+        """Kill the Pods' containers as a crash would, and wait until the kubelet has started others."""
+        before = {pod: self.container_id(pod) for pod in pods}
+        for pod, container in before.items():
+            node = self.cluster.get("pod", pod, self.namespace)["spec"]["nodeName"]
+            self.cluster.nodes[node].kill_container(container)
+        self.wait_for_restart(before)
 
-        def probe() -> bool:
+    def wait_for_restart(self, before: Mapping[str, str]) -> None:
+        """Wait until each of the Pods runs another container than the one with that ID."""
+
+        def runs_another(pod: str) -> bool:
             [status] = self.cluster.get("pod", pod, self.namespace)["status"]["containerStatuses"]
-            return status["containerID"] != before and "running" in status["state"]
+            return status.get("containerID", before[pod]) != before[pod] and "running" in status["state"]
 
-        self.cluster.wait_for(f"the container of {pod} to run again", probe)
+        for pod in before:
+            self.cluster.wait_for(f"the container of {pod} to run again", lambda pod=pod: runs_another(pod))  # type: ignore[misc]
 
     def see(self, pod: str, container: str = "main") -> "View":
         return see(self.cluster, pod, self.namespace, container)
 
+    def exec(self, pod: str, script: str, container: str = "main") -> str:
+        """Run a shell script in a container."""
+        return self.cluster.exec(pod, "sh", "-c", script, namespace=self.namespace, container=container)
+
     def shims(self, pod: str, container: str = "main") -> list[str]:
         """Read the shim configs that a container sees, in the order of their names."""
-        command = f"for file in {SHIM_FOLDER}/*; do cat $file && echo; done"
-        text = self.cluster.exec(pod, "sh", "-c", command, namespace=self.namespace, container=container)
+        text = self.exec(pod, f"for file in {SHIM_FOLDER}/*; do cat $file && echo; done", container)
         return [part + "\n" for part in text.split("\n\n") if part]
 
     def delete(self, kind: str, name: str) -> None:
@@ -221,6 +239,20 @@ class Workload:
         self.cluster.wait_for("claims to be gone", lambda: not self.cluster.list("resourceclaims", self.namespace))
         for node in self.cluster.nodes.values():
             self.cluster.wait_for(f"{node.name} to hold no claim", lambda node=node: not held(node))  # type: ignore[misc]
+
+
+@contextmanager
+def run_workload(*plugins: PluginProcess) -> Iterator[Workload]:
+    """Give a test its objects, and remove them with the help of the plugins, which are started if they do not run."""
+    workload = Workload(plugins[0].cluster)
+    try:
+        yield workload
+    finally:
+        for plugin in plugins:
+            if plugin.process.returncode is not None:
+                plugin.process.start()
+                plugin.wait_until_ready()
+        workload.remove()
 
 
 def results(claim: Manifest) -> list[Manifest]:
@@ -251,6 +283,13 @@ class View:
     devices: dict[str, tuple[int, int]]
     environment: dict[str, str]
     mounts: dict[str, tuple[str, ...]]
+
+    @property
+    def given(self) -> set[str]:
+        """List the simulated devices that were given, partitions included, by name."""
+        prefix = "SIMULATED_DEVICE_"
+        names = {name.removeprefix(prefix) for name in self.environment if name.startswith(prefix)}
+        return {name.lower().replace("_", "-") for name in names}
 
     def beyond(self, other: "View") -> "View":
         """Give what is here and not, or not so, in the other view."""

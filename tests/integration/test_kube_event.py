@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from dra_driver.api.core_v1 import Node, ObjectReference
 from dra_driver.api.meta_v1 import ObjectMeta
 from dra_driver.kube.event import EventRecorder, EventType, reference_to
@@ -83,8 +85,8 @@ async def test_an_event_about_a_node_goes_to_the_default_namespace(tmp_path: Pat
 async def test_repeats_are_one_event_that_counts(tmp_path: Path) -> None:
     clock = Clock()
     async with TestApiServer() as server, a_recorder(server, tmp_path, clock=clock) as recorder:
-        for _ in range(3):
-            recorder.record(CLAIM, "R", "again")
+        for version in ("1", "2", "3"):
+            recorder.record(msgspec.structs.replace(CLAIM, resource_version=version), "R", "again")
         await written(recorder)
         clock.now += timedelta(minutes=5)
         recorder.record(CLAIM, "R", "again")
@@ -124,6 +126,7 @@ async def test_an_event_whose_answer_is_lost_is_not_written_twice(tmp_path: Path
         recorder.record(CLAIM, "R", "m")
         await written(recorder)
         assert len(server.requests) == 2
+        assert recorder.dropped == 0
         assert [event["count"] for event in server.all("events")] == [1]
 
 

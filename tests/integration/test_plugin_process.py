@@ -57,6 +57,15 @@ async def test_sockets_of_a_killed_plugin_are_replaced(node: PluginNode) -> None
         assert await kubelet.prepare() == {}
 
 
+async def test_a_lock_that_cannot_be_written_stops_nobody_but_a_second_plugin(node: PluginNode) -> None:
+    node.plugin_dir.mkdir(parents=True)
+    (node.plugin_dir / "plugin.lock").symlink_to("/dev/full")
+    await node.start_ready()
+    second = await node.start()
+    assert await second.wait() == 2
+    assert "in use by another plugin, process unknown" in second.text.splitlines()[-1]
+
+
 async def test_a_second_plugin_on_the_same_directory_says_who_has_it(node: PluginNode) -> None:
     await node.start_ready()
     second = await node.start()
@@ -74,6 +83,8 @@ async def test_restarting_writes_nothing(node: PluginNode) -> None:
     plugin = await node.start_ready()
     await plugin.published()
     assert node.server.all("resourceslices") == before
+    written = [each for each in node.server.requests if each.method != "GET" and "dryRun" not in each.query]
+    assert written == []
 
 
 async def test_devices_that_fall_ill_leave_and_come_are_published(node: PluginNode) -> None:
@@ -82,7 +93,12 @@ async def test_devices_that_fall_ill_leave_and_come_are_published(node: PluginNo
     node.overrides.write_text("unhealthy:\n  0: {reason: XidCritical, message: fell off the bus}\nremoved: [1]\n")
     await until(lambda: names[1] not in node.devices())
     (taint,) = node.devices()[names[0]]["taints"]
+    await until(lambda: node.server.all("events", "default"))
     assert (taint["key"], taint["value"], taint["effect"]) == ("dra-driver.io/unhealthy", "XidCritical", "NoSchedule")
+    events = node.server.all("events", "default")
+    assert [(event["reason"], event["message"]) for event in events] == [
+        ("DeviceUnhealthy", f"device node-a/{names[0]}: XidCritical: fell off the bus")
+    ]
     node.overrides.write_text("")
     await until(lambda: names[1] in node.devices() and "taints" not in node.devices()[names[0]])
     assert list(node.devices()) == names
@@ -105,8 +121,11 @@ async def test_an_api_server_that_is_away_at_the_start_is_waited_for(node: Plugi
         pytest.param({"backend": None}, "--backend: none given, want 'simulated'", id="no backend"),
         pytest.param({"node_name": "Node_A"}, "--node-name: 'Node_A'", id="node name"),
         pytest.param({"driver_name": "x" * 64}, "--driver-name:", id="driver name"),
-        pytest.param({"slots": 0}, "--slots: 0 sharers of one card, want at least 1", id="slots"),
+        pytest.param({"slots": 0}, "--slots: 0 sharers of one device, want at least 1", id="slots"),
         pytest.param({"discovery_interval": 0}, "--discovery-interval: 0.0 seconds, want more than 0", id="interval"),
+        pytest.param({"discovery_interval": "nan"}, "--discovery-interval: nan seconds, want more than 0", id="nan"),
+        pytest.param({"discovery_interval": "inf"}, "--discovery-interval: inf seconds, want more than 0", id="inf"),
+        pytest.param({"http_address": "x" * 70 + ":80"}, ":80': no host can have that name", id="host"),
         pytest.param({"http_address": "8080"}, "'8080' is not an address, want host:port", id="address"),
         pytest.param(
             {"kubeconfig": "/nowhere/kubeconfig"}, "kubeconfig '/nowhere/kubeconfig': no such file", id="kubeconfig"
@@ -166,7 +185,7 @@ async def test_an_address_that_is_taken_is_named(node: PluginNode) -> None:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         plugin = await node.start(http_address=address)
         assert await plugin.wait() == 2
-    assert f"--http-address: '{address}':" in plugin.text
+    assert f"--http-address: '{address}': address already in use" in plugin.text
 
 
 async def test_settings_come_from_the_environment(node: PluginNode, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,13 +32,13 @@ def sick(identity: str = "GPU-sick") -> Device:
     return a_device(identity, health=Health(reason="XidError", message="Xid 79"))
 
 
-async def test_without_partitions_whole_cards_are_published(server: TestApiServer, tmp_path: Path) -> None:
+async def test_without_partitions_whole_devices_are_published(server: TestApiServer, tmp_path: Path) -> None:
     server.drop_fields("resourceslices", *PARTITIONS)
-    card = a_partitionable_device()
+    whole = a_partitionable_device()
     async with a_publisher(server, tmp_path) as running:
-        running.show(card, a_device("GPU-1"))
+        running.show(whole, a_device("GPU-1"))
         await running.ready()
-        assert device_names(server) == [card.name, a_device("GPU-1").name]
+        assert device_names(server) == [whole.name, a_device("GPU-1").name]
         assert len(slices(server)) == 1
         [(reason, message)] = running.events
         assert reason == "FieldsDropped"
@@ -55,14 +55,14 @@ async def test_without_partitions_what_an_administrator_made_is_published(
 ) -> None:
     server.drop_fields("resourceslices", *PARTITIONS)
     made = a_partition(permanent=True)
-    card = a_partitionable_device("GPU-P", made)
+    whole = a_partitionable_device("GPU-P", made)
     async with a_publisher(server, tmp_path) as running:
-        running.show(card)
+        running.show(whole)
         await running.ready()
-        assert device_names(server) == [card.partition_name(made)]
+        assert device_names(server) == [whole.partition_name(made)]
 
 
-async def test_without_sharing_a_card_is_for_one_claim(server: TestApiServer, tmp_path: Path) -> None:
+async def test_without_sharing_a_device_is_for_one_claim(server: TestApiServer, tmp_path: Path) -> None:
     server.drop_fields("resourceslices", *SHARING)
     async with a_publisher(server, tmp_path) as running:
         running.show(a_device())
@@ -74,7 +74,7 @@ async def test_without_sharing_a_card_is_for_one_claim(server: TestApiServer, tm
         assert "DRAConsumableCapacity" in running.events[0][1]
 
 
-async def test_without_taints_an_unhealthy_card_is_left_out(server: TestApiServer, tmp_path: Path) -> None:
+async def test_without_taints_an_unhealthy_device_is_left_out(server: TestApiServer, tmp_path: Path) -> None:
     server.drop_fields("resourceslices", *TAINTS)
     async with a_publisher(server, tmp_path) as running:
         running.show(a_device("GPU-0"), a_device("GPU-1"))
@@ -137,6 +137,21 @@ async def test_an_api_server_that_comes_back_is_asked_anew(server: TestApiServer
         await until(lambda: [device.get("allowMultipleAllocations") for device in devices(server)] == [True, True])
 
 
+async def test_an_api_server_that_was_restarted_is_asked_anew_though_nothing_else_changes(
+    server: TestApiServer, tmp_path: Path
+) -> None:
+    server.drop_fields("resourceslices", *SHARING)
+    async with a_publisher(server, tmp_path) as running:
+        running.show(a_device())
+        await running.ready()
+        await until(lambda: server.watches == 1)
+        await server.stop()
+        server.store.dropped.clear()
+        await server.start()
+        await until(lambda: devices(server)[0].get("allowMultipleAllocations") is True)
+        assert running.metric("dropped_fields") == 0
+
+
 async def test_a_field_that_a_dry_run_keeps_and_a_write_drops_is_noticed(server: TestApiServer, tmp_path: Path) -> None:
     def drop_for_good(_: Kind, __: str, item: Object) -> None:
         if item["kind"] == "ResourceSlice" and not item["metadata"]["name"].startswith("probe"):
@@ -144,11 +159,11 @@ async def test_a_field_that_a_dry_run_keeps_and_a_write_drops_is_noticed(server:
                 device.pop("consumesCounters", None)
 
     server.admission.append(drop_for_good)
-    card = a_partitionable_device()
+    whole = a_partitionable_device()
     async with a_publisher(server, tmp_path) as running:
-        running.show(card)
+        running.show(whole)
         await running.ready()
-        assert device_names(server) == [card.name]
+        assert device_names(server) == [whole.name]
         assert running.reasons() == ["FieldsDropped"]
 
 
@@ -159,19 +174,15 @@ async def test_a_server_that_changes_what_it_is_sent_is_not_sent_it_again(
         for device in item["spec"].get("devices", []):
             device["attributes"]["model"] = {"string": "renamed"}
 
-    async with a_publisher(server, tmp_path) as running:
-        server.admission.append(rename)
-        running.show(a_device("GPU-0"))
+    server.admission.append(rename)
+    async with a_publisher(server, tmp_path, PROBING) as running:
+        running.show(*(a_device(f"GPU-{number}") for number in range(65)))
         await running.ready()
-        await until(lambda: server.watches == 1)
-        [(reason, message)] = running.events
-        assert reason == "FieldsDropped"
-        assert message == "the API server does not keep spec.devices[*].attributes[*].string"
-        running.show(a_device("GPU-0"), a_device("GPU-1"))
-        await until(lambda: len(device_names(server)) == 2)
-        await until(lambda: running.metric("publish_total", result="success") == 2)
-        assert len(writes(server)) == 2
-        assert running.reasons() == ["FieldsDropped"]
+        await until(lambda: running.metric("publish_total", result="success") >= 4)
+        assert [request.method for request in writes(server)] == ["POST", "POST"]
+        assert running.events == [
+            ("FieldsDropped", "the API server does not keep spec.devices[*].attributes[*].string"),
+        ]
 
 
 def refuse(*names: str) -> Any:
@@ -190,27 +201,27 @@ def refuse(*names: str) -> Any:
 
 
 async def test_a_device_that_the_server_refuses_is_left_out_alone(server: TestApiServer, tmp_path: Path) -> None:
-    cards = [a_device(f"GPU-{number}") for number in range(70)]
-    odd = [cards[3], cards[66]]
-    server.admission.append(refuse(*(card.name for card in odd)))
+    wholes = [a_device(f"GPU-{number}") for number in range(70)]
+    odd = [wholes[3], wholes[66]]
+    server.admission.append(refuse(*(whole.name for whole in odd)))
     async with a_publisher(server, tmp_path) as running:
-        running.show(*cards)
+        running.show(*wholes)
         await running.ready()
-        assert device_names(server) == [card.name for card in cards if card not in odd]
+        assert device_names(server) == [whole.name for whole in wholes if whole not in odd]
         assert sorted(message for _, message in running.events) == sorted(
-            f"device {card.name} is not published: the API server refuses it: "
+            f"device {whole.name} is not published: the API server refuses it: "
             f"spec.devices[{index}].name: Invalid value: odd"
-            for card, index in zip(odd, (3, 2), strict=True)
+            for whole, index in zip(odd, (3, 2), strict=True)
         )
         assert running.reasons() == ["DeviceLeftOut", "DeviceLeftOut"]
         assert running.metric("left_out_devices") == 2
 
 
 async def test_a_device_that_is_accepted_later_is_published_then(server: TestApiServer, tmp_path: Path) -> None:
-    cards = [a_device(f"GPU-{number}") for number in range(3)]
-    server.admission.append(refuse(cards[1].name))
+    wholes = [a_device(f"GPU-{number}") for number in range(3)]
+    server.admission.append(refuse(wholes[1].name))
     async with a_publisher(server, tmp_path, PROBING) as running:
-        running.show(*cards)
+        running.show(*wholes)
         await running.ready()
         assert len(device_names(server)) == 2
         server.admission.clear()
@@ -238,7 +249,7 @@ async def test_a_missing_right_is_told_once(server: TestApiServer, tmp_path: Pat
     fault = server.inject(Fault("status", method="POST", path="resourceslices", status=403, times=1000))
     async with a_publisher(server, tmp_path) as running:
         running.show(a_device())
-        await until(lambda: running.metric("publish_total", result="error") >= 2)
+        await until(lambda: running.metric("publish_total", result="error") >= QUICK.forbidden + 2)
         assert running.reasons() == ["PublishFailed"]
         fault.times = 0
         await running.ready()
@@ -259,14 +270,24 @@ async def test_what_backends_leave_out_is_told_until_it_is_back(server: TestApiS
         await until(lambda: len(running.events) == 2)
 
 
-async def test_a_card_of_unknown_memory_is_told_to_be_for_one_claim(server: TestApiServer, tmp_path: Path) -> None:
-    card = a_device(memory=None)
+async def test_a_device_of_unknown_memory_is_told_to_be_for_one_claim(server: TestApiServer, tmp_path: Path) -> None:
+    whole = a_device(memory=None)
     async with a_publisher(server, tmp_path) as running:
-        running.show(card)
+        running.show(whole)
         await running.ready()
         assert running.events == [
             (
                 "DeviceNotShareable",
-                f"device {card.name} is given to one claim at a time: its memory is not known",
+                f"device {whole.name} is given to one claim at a time: its memory is not known",
             )
         ]
+
+
+async def test_an_api_server_that_knows_no_roles_yet_is_asked_again_soon_and_nobody_is_told(
+    server: TestApiServer, tmp_path: Path
+) -> None:
+    server.inject(Fault("status", path="resourceslices", method="POST", status=403, times=3))
+    async with a_publisher(server, tmp_path, replace(QUICK, refused_s=600.0)) as running:
+        running.show(a_device())
+        await running.ready()
+        assert running.events == []

@@ -28,16 +28,16 @@ async def server() -> AsyncIterator[TestApiServer]:
         yield server
 
 
-def cards(count: int, *, sick: tuple[int, ...] = ()) -> list[Device]:
+def wholes(count: int, *, sick: tuple[int, ...] = ()) -> list[Device]:
     health = Health(reason="XidError", message="Xid 79")
     return [a_device(f"GPU-{number}", health=health if number in sick else None) for number in range(count)]
 
 
 async def test_devices_are_published_and_the_publisher_is_ready(server: TestApiServer, tmp_path: Path) -> None:
     async with a_publisher(server, tmp_path) as running:
-        running.show(*cards(65))
+        running.show(*wholes(65))
         await running.ready()
-        assert device_names(server) == [card.name for card in cards(65)]
+        assert device_names(server) == [each.name for each in wholes(65)]
         assert generations(server) == [1, 1]
         owners = [item["metadata"]["ownerReferences"][0] for item in slices(server)]
         node_uid = server.all("nodes")[0]["metadata"]["uid"]
@@ -69,7 +69,7 @@ async def test_a_node_without_devices_says_so_with_one_empty_slice(server: TestA
 
 
 async def test_slices_stay_when_it_ends_and_a_restart_writes_nothing(server: TestApiServer, tmp_path: Path) -> None:
-    show = [a_partitionable_device(), *cards(70, sick=(2,))]
+    show = [a_partitionable_device(), *wholes(70, sick=(2,))]
     async with a_publisher(server, tmp_path) as running:
         running.show(*show)
         await running.ready()
@@ -88,10 +88,10 @@ async def test_slices_stay_when_it_ends_and_a_restart_writes_nothing(server: Tes
 
 async def test_one_device_that_changes_is_one_update(server: TestApiServer, tmp_path: Path) -> None:
     async with a_publisher(server, tmp_path) as running:
-        running.show(*cards(129))
+        running.show(*wholes(129))
         await running.ready()
         server.requests.clear()
-        running.show(*cards(129, sick=(70,)))
+        running.show(*wholes(129, sick=(70,)))
         await until(lambda: any("taints" in device for device in devices(server)))
         await until(lambda: running.metric("publish_total", result="success") == 2)
         [request] = writes(server)
@@ -101,9 +101,9 @@ async def test_one_device_that_changes_is_one_update(server: TestApiServer, tmp_
 
 async def test_devices_that_come_and_go_change_the_slices(server: TestApiServer, tmp_path: Path) -> None:
     async with a_publisher(server, tmp_path) as running:
-        running.show(*cards(1))
+        running.show(*wholes(1))
         await running.ready()
-        running.show(*cards(66))
+        running.show(*wholes(66))
         await until(lambda: len(device_names(server)) == 66)
         await until(lambda: generations(server) == [2, 2])
         running.show()
@@ -113,7 +113,7 @@ async def test_devices_that_come_and_go_change_the_slices(server: TestApiServer,
 
 async def test_a_slice_that_somebody_deletes_comes_back(server: TestApiServer, tmp_path: Path) -> None:
     async with a_publisher(server, tmp_path) as running:
-        running.show(*cards(65))
+        running.show(*wholes(65))
         await running.ready()
         await until(lambda: server.watches == 1)
         server.remove("resourceslices", slices(server)[0]["metadata"]["name"])
@@ -123,7 +123,7 @@ async def test_a_slice_that_somebody_deletes_comes_back(server: TestApiServer, t
 
 async def test_all_slices_come_back_after_a_kubelet_deleted_them(server: TestApiServer, tmp_path: Path) -> None:
     async with a_publisher(server, tmp_path) as running:
-        running.show(a_partitionable_device(), *cards(65))
+        running.show(a_partitionable_device(), *wholes(65))
         await running.ready()
         await until(lambda: server.watches == 1)
         before = [item["spec"]["devices"] for item in slices(server) if "devices" in item["spec"]]
@@ -136,7 +136,7 @@ async def test_all_slices_come_back_after_a_kubelet_deleted_them(server: TestApi
 
 async def test_what_somebody_changes_is_changed_back(server: TestApiServer, tmp_path: Path) -> None:
     async with a_publisher(server, tmp_path) as running:
-        running.show(*cards(2))
+        running.show(*wholes(2))
         await running.ready()
         await until(lambda: server.watches == 1)
         [item] = slices(server)
@@ -158,7 +158,7 @@ async def test_slices_of_others_are_left_alone_and_old_ones_of_ours_are_not(
     server.put("resourceslices", stored("former-pool", DRIVER, "former"))
     theirs = [item for item in slices(server) if item["metadata"]["name"] in ("theirs", "of-another-node")]
     async with a_publisher(server, tmp_path) as running:
-        running.show(*cards(1))
+        running.show(*wholes(1))
         await running.ready()
         names = [item["metadata"]["name"] for item in slices(server)]
         assert len(names) == 3
@@ -172,22 +172,22 @@ async def test_an_obsolete_slice_that_may_not_be_deleted_hinders_nothing(server:
     server.put("resourceslices", {"metadata": {"name": "former"}, "spec": spec})
     server.inject(Fault("status", method="DELETE", status=403, times=100))
     async with a_publisher(server, tmp_path) as running:
-        running.show(*cards(1))
+        running.show(*wholes(1))
         await running.ready()
         await until(lambda: server.watches == 1)
-        running.show(*cards(2))
+        running.show(*wholes(2))
         await until(lambda: len(device_names(server)) == 2)
         assert [request.method for request in writes(server)] == ["DELETE", "POST", "PUT"]
 
 
 async def test_a_node_that_is_made_anew_gets_the_slices(server: TestApiServer, tmp_path: Path) -> None:
     async with a_publisher(server, tmp_path) as running:
-        running.show(*cards(1))
+        running.show(*wholes(1))
         await running.ready()
         server.remove("nodes", NODE)
         server.put("nodes", a_node())
         new = server.all("nodes")[0]["metadata"]["uid"]
-        running.show(*cards(2))
+        running.show(*wholes(2))
         await until(lambda: slices(server)[0]["metadata"]["ownerReferences"][0]["uid"] == new)
 
 
@@ -196,7 +196,7 @@ async def test_an_api_server_that_is_away_at_the_start_is_waited_for(tmp_path: P
         server.put("nodes", a_node())
         await server.stop()
         async with a_publisher(server, tmp_path) as running:
-            running.show(*cards(1))
+            running.show(*wholes(1))
             await until(lambda: running.metric("publish_total", result="error") >= 2)
             assert not running.publisher.ready.is_set()
             await server.start()
@@ -208,10 +208,10 @@ async def test_what_changes_while_the_api_server_is_away_is_published_after(
     server: TestApiServer, tmp_path: Path
 ) -> None:
     async with a_publisher(server, tmp_path) as running:
-        running.show(*cards(1))
+        running.show(*wholes(1))
         await running.ready()
         await server.stop()
-        running.show(*cards(2))
+        running.show(*wholes(2))
         await until(lambda: running.metric("publish_total", result="error") >= 1)
         await server.start()
         await until(lambda: len(device_names(server)) == 2)
@@ -219,7 +219,7 @@ async def test_what_changes_while_the_api_server_is_away_is_published_after(
 
 async def test_a_node_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
     async with TestApiServer() as server, a_publisher(server, tmp_path) as running:
-        running.show(*cards(1))
+        running.show(*wholes(1))
         await until(lambda: running.metric("publish_total", result="error") >= 1)
         server.put("nodes", a_node())
         await running.ready()
@@ -230,13 +230,13 @@ async def test_a_conflict_is_resolved_by_reading_again(
     server: TestApiServer, tmp_path: Path, method: str, reason: str
 ) -> None:
     async with a_publisher(server, tmp_path) as running:
-        running.show(*cards(1 if method != "DELETE" else 65))
+        running.show(*wholes(1 if method != "DELETE" else 65))
         await running.ready()
         body = {"kind": "Status", "status": "Failure", "reason": reason, "message": "changed", "code": 409}
         server.inject(
             Fault("status", path="resourceslices/" if method != "POST" else "", method=method, status=409, body=body)
         )
-        running.show(*cards({"POST": 65, "PUT": 2, "DELETE": 3}[method]))
+        running.show(*wholes({"POST": 65, "PUT": 2, "DELETE": 3}[method]))
         await until(lambda: running.metric("publish_total", result="success") == 2)
         assert running.metric("publish_total", result="error") == 1
         assert len(set(generations(server))) == 1
@@ -247,9 +247,9 @@ async def test_two_publishers_of_one_node_create_every_slice_once(server: TestAp
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     async with a_publisher(server, tmp_path / "a") as one, a_publisher(server, tmp_path / "b") as other:
-        one.show(*cards(129))
-        other.show(*cards(129))
+        one.show(*wholes(129))
+        other.show(*wholes(129))
         await one.ready()
         await other.ready()
-        assert device_names(server) == [card.name for card in cards(129)]
+        assert device_names(server) == [each.name for each in wholes(129)]
         assert len(set(generations(server))) == 1

@@ -97,7 +97,7 @@ class TestApiServer:
         self.port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:
-        """Goes away: no connection is left, none is accepted."""
+        """Go away: no connection is left, none is accepted."""
         self._stopped.set()
         self.cut_watches()
         if self._runner is not None:
@@ -109,7 +109,7 @@ class TestApiServer:
         return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}"
 
     def kubeconfig(self, path: Path, token: str = "", *, ca: Path | None = None, **cluster: Any) -> Path:
-        """Write a kubeconfig for this server to `path` and returns it; `cluster` adds to its cluster entry."""
+        """Write a kubeconfig for this server to `path` and return it; `cluster` adds to its cluster entry."""
         cluster_entry = {"server": self.url} | ({"certificate-authority": str(ca)} if ca else {}) | cluster
         content = {
             "apiVersion": "v1",

@@ -17,7 +17,7 @@ from dra_driver.devices.simulated.node import CharacterDevice, CharacterDevices
 from dra_driver.devices.simulated.override import Overrides, parse_overrides
 from dra_driver.devices.simulated.profile import Profile
 from dra_driver.devices.simulated.store import PartitionStore
-from dra_driver.errors import DeviceError, InvalidError, StateError
+from dra_driver.errors import DeviceError, InvalidError, StateError, explain_os_error
 from dra_driver.file import ensure_directory, write_file
 
 
@@ -103,24 +103,29 @@ class SimulatedBackend:
         with self._lock:
             try:
                 text = self._read_overrides()
-                if text != self._text:
-                    overrides = parse_overrides(text, "overrides", self._profile)
-                    self._fleet = build_fleet(self._profile, self._node_name, overrides)
-                    self._text = text
-                self._problem = None
-            except InvalidError as error:
-                self._problem = LeftOut(subject="overrides", problem="; ".join(map(str, error.errors)))
             except (OSError, UnicodeDecodeError) as error:
-                self._problem = LeftOut(subject="overrides", problem=f"cannot be read, {_reason(error)}")
+                return self._fleet, LeftOut(subject="overrides", problem=f"cannot be read, {_reason(error)}")
+            if text != self._text:
+                self._text = text
+                self._problem = self._apply_overrides(text)
             return self._fleet, self._problem
 
     def _read_overrides(self) -> str:
-        if self._overrides_path is None:
+        """The text of the overrides. What is no file is not opened: a FIFO would keep everybody waiting."""
+        path = self._overrides_path
+        if path is None or not path.exists():
             return ""
+        if not path.is_file() and not path.is_dir():
+            raise OSError(0, "not a file")
+        return path.read_text("utf-8")
+
+    def _apply_overrides(self, text: str) -> LeftOut | None:
         try:
-            return self._overrides_path.read_text("utf-8")
-        except FileNotFoundError:
-            return ""
+            overrides = parse_overrides(text, "overrides", self._profile)
+        except InvalidError as error:
+            return LeftOut(subject="overrides", problem="; ".join(map(str, error.errors)))
+        self._fleet = build_fleet(self._profile, self._node_name, overrides)
+        return None
 
     def _find_seat(self, device: Device) -> Seat:
         fleet, _ = self._read_fleet()
@@ -153,7 +158,7 @@ class SimulatedBackend:
 
 @contextmanager
 def _device_errors(subject: str) -> Iterator[None]:
-    """Turns what the system refuses into the one error of a backend."""
+    """Turn what the system refuses into the one error of a backend."""
     try:
         yield
     except StateError as error:
@@ -166,7 +171,7 @@ def _reason(error: OSError | UnicodeDecodeError) -> str:
     if isinstance(error, UnicodeDecodeError):
         return "not UTF-8 text"
     where = f" ({error.filename})" if error.filename else ""
-    return f"{(error.strerror or 'input or output error').lower()}{where}"
+    return f"{explain_os_error(error)}{where}"
 
 
 def _find_placement(seat: Seat, name: DeviceName) -> tuple[int, Partition]:

@@ -1,6 +1,5 @@
 """YAML that people write, decoded strictly: every mistake at once, with its line and what was probably meant."""
 
-import difflib
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,11 +11,19 @@ import msgspec
 import yaml
 
 from dra_driver.errors import FieldError, InvalidError
+from dra_driver.suggestion import explain_meant
 
 T = TypeVar("T")
 
+MAX_LENGTH = 64 * 1024
+"""The most characters that a person writes; what is longer would keep the node waiting for the YAML library."""
+
 Path = tuple[str | int, ...]
 """Where something stands in a document: field names and list indices, from the outside in."""
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Base of what people write; unknown fields are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +43,7 @@ class Document:
     root: yaml.Node | None
 
     def build_error(self, problems: Iterable[Problem]) -> InvalidError:
-        """Turns problems into one error that tells the lines."""
+        """Turn problems into one error that tells the lines."""
         return InvalidError(self.subject, [self._field_error(problem) for problem in problems])
 
     def _field_error(self, problem: Problem) -> FieldError:
@@ -46,12 +53,17 @@ class Document:
 
 
 def parse_document(text: str, subject: str) -> Document:
-    """Reads YAML. Raises InvalidError with line and column if it is malformed or says a key twice."""
+    """Read YAML. Raises InvalidError with line and column if it is malformed or says a key twice."""
+    if len(text) > MAX_LENGTH:
+        raise InvalidError(subject, [FieldError("", f"{len(text)} characters, want at most {MAX_LENGTH}")])
     try:
         root, value = _load(text)
-        repeated = list(_repeated_keys(root))
+        repeated = list(_repeated_keys(root, (), set()))
     except yaml.MarkedYAMLError as error:
         raise InvalidError(subject, [FieldError("", _malformed(error))]) from error
+    except (LookupError, AttributeError):  # what the library makes of `!!bool x` and `!!timestamp x`
+        problem = "malformed YAML, a value is not of the type that its tag says"
+        raise InvalidError(subject, [FieldError("", problem)]) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise InvalidError(subject, [FieldError("", f"malformed YAML, {str(error).splitlines()[0]}")]) from error
     document = Document(subject, value, root)
@@ -61,7 +73,7 @@ def parse_document(text: str, subject: str) -> Document:
 
 
 def decode_document(document: Document, want: type[T]) -> T:
-    """Converts a document to a struct. Raises InvalidError with every unknown, missing or mistyped field."""
+    """Convert a document to a struct. Raises InvalidError with every unknown, missing or mistyped field."""
     problems = list(_problems(document.value, want, ()))
     if problems:
         raise document.build_error(problems)
@@ -72,12 +84,6 @@ def render_path(path: Path) -> str:
     """A path as people write it: `devices[0].model`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".")
-
-
-def suggest(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'model'?`, or nothing if no known word is near."""
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _load(text: str) -> tuple[yaml.Node | None, Any]:
@@ -105,13 +111,14 @@ def _malformed(error: yaml.MarkedYAMLError) -> str:
     return f"{where}malformed YAML, {error.problem or error.context}"
 
 
-def _repeated_keys(node: yaml.Node | None, path: Path = (), above: frozenset[int] = frozenset()) -> Iterator[Problem]:
-    if node is None or id(node) in above:
+def _repeated_keys(node: yaml.Node | None, path: Path, visited: set[yaml.Node]) -> Iterator[Problem]:
+    """Yield keys that stand twice in a mapping. A node that many aliases name is looked at once."""
+    if node is None or node in visited:
         return
-    above = above | {id(node)}
+    visited.add(node)
     if isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
-            yield from _repeated_keys(item, (*path, index), above)
+            yield from _repeated_keys(item, (*path, index), visited)
     elif isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
         for key, value in node.value:
@@ -119,7 +126,7 @@ def _repeated_keys(node: yaml.Node | None, path: Path = (), above: frozenset[int
             if isinstance(key, yaml.ScalarNode) and key.value in seen:
                 yield Problem(inner, "stands here twice")
             seen.add(str(key.value))
-            yield from _repeated_keys(value, inner, above)
+            yield from _repeated_keys(value, inner, visited)
 
 
 def _line_of(node: yaml.Node | None, path: Path) -> int:
@@ -153,8 +160,10 @@ def _problems(value: Any, want: Any, path: Path) -> Iterator[Problem]:
                 yield from _struct_problems(value, option, path)
                 return
             case dict() if origin is dict:
+                wanted_key, wanted = typing.get_args(option)
                 for key, item in value.items():
-                    yield from _problems(item, typing.get_args(option)[1], (*path, str(key)))
+                    yield from _problems(key, wanted_key, (*path, str(key)))
+                    yield from _problems(item, wanted, (*path, str(key)))
                 return
             case list() if origin is tuple:
                 for index, item in enumerate(value):
@@ -172,7 +181,7 @@ def _struct_problems(value: Mapping[Any, Any], want: type[msgspec.Struct], path:
         if key in fields:
             yield from _problems(item, fields[key].type, (*path, key))
         else:
-            yield Problem((*path, str(key)), f"unknown field{suggest(str(key), fields)}")
+            yield Problem((*path, str(key)), f"unknown field{explain_meant(str(key), fields)}")
     for name, field in fields.items():
         if field.required and name not in value:
             yield Problem(path, f"field {name!r} is missing")
@@ -190,7 +199,7 @@ def _mistyped(value: Any, want: Any, problem: str) -> str:
     for option in _options(want):
         if isinstance(option, type) and issubclass(option, Enum) and isinstance(value, str):
             known = [str(member.value) for member in option]
-            return f"unknown value {value!r}, want {' or '.join(map(repr, known))}{suggest(value, known)}"
+            return f"unknown value {value!r}, want {' or '.join(map(repr, known))}{explain_meant(value, known)}"
     wanted = problem.removeprefix("Expected ").split(", got")[0].split(" - at")[0]
     for word, plain in _PLAIN.items():
         wanted = wanted.replace(word, plain)

@@ -57,7 +57,7 @@ def render_info(device: Device, partition: Partition | None, uuid: str) -> bytes
 def build_edits(
     device: Device, name: DeviceName, uuid: str, nodes: Sequence[tuple[WantedNode, CharacterDevice]], info: Path
 ) -> ContainerEdits:
-    """Joins variables, nodes and the info file.
+    """Join variables, nodes and the info file.
 
     The variable carries the device's name, so that several devices in one container do not overwrite each other's.
     """

@@ -53,7 +53,7 @@ class Fleet:
 
 
 def build_fleet(profile: Profile, node_name: str, overrides: Overrides) -> Fleet:
-    """Builds all devices of the node as they are now; no partition has its UUID yet but the administrator's."""
+    """Build all devices of the node as they are now; no partition has its UUID yet but the administrator's."""
     seats = list(_seats(profile.devices, (node_name, "profile"), []))
     seats += _seats(overrides.groups(profile), (node_name, "added"), seats)
     keys = {key: seat for seat in seats for key in (str(seat.position), seat.device.name)}
@@ -113,7 +113,7 @@ def _build_device(group: DeviceGroup, slot: Slot | None, seed: tuple[str, ...], 
 
 
 def _linked(group: DeviceGroup, seats: list[Seat]) -> Iterator[Seat]:
-    """Joins the devices of a group. A member that is removed later still names its domain: the others keep theirs."""
+    """Join the devices of a group. A member that is removed later still names its domain: the others keep theirs."""
     if group.link is None:
         yield from seats
         return

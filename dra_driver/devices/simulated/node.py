@@ -21,7 +21,7 @@ class MakeNode(Protocol):
     """`os.mknod`, or what a test puts in its place."""
 
     def __call__(self, path: str, mode: int = ..., device: int = ...) -> None:
-        """Makes a device node."""
+        """Make a device node."""
         ...
 
 
@@ -58,7 +58,7 @@ class CharacterDevices:
         self._read_majors = read_majors
 
     def apply(self, name: str, minor: int) -> CharacterDevice | None:
-        """Makes the node, or finds it made; None where the system does not permit it. Raises OSError otherwise."""
+        """Make the node, or find it made; None where the system does not permit it. Raises OSError otherwise."""
         major = min(set(_LOCAL_MAJORS) - self._read_majors(), default=None)
         if major is None:
             return None

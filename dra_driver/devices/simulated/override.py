@@ -6,42 +6,36 @@ added: 2                                                       # more of the pro
 partitions: {0: [{profile: 3g.40gb, start: 4}]}                # an administrator's, never removed by the driver
 """
 
-import re
 from collections.abc import Iterator
 
 import msgspec
 
-from dra_driver.devices.simulated.document import Path, Problem, decode_document, parse_document
+from dra_driver.api.name import validate_label_value
+from dra_driver.devices.simulated.document import Path, Problem, Written, decode_document, parse_document
 from dra_driver.devices.simulated.profile import DeviceGroup, Profile, validate_groups
 
-_LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
-
-class _Written(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What people write; unknown fields are refused."""
-
-
-class Unhealthy(_Written, frozen=True, kw_only=True):
+class Unhealthy(Written, frozen=True, kw_only=True):
     """Why a device is unwell."""
 
     reason: str = "simulated"
     message: str = "made unhealthy by the overrides file"
 
 
-class MadePartition(_Written, frozen=True, kw_only=True):
+class MadePartition(Written, frozen=True, kw_only=True):
     """A partition that an administrator made."""
 
     profile: str
     start: int
 
 
-class Overrides(_Written, frozen=True, kw_only=True):
+class Overrides(Written, frozen=True, kw_only=True):
     """Changes to a node. Devices are named by position in the profile (0 is the first) or by device name."""
 
-    unhealthy: dict[int | str, Unhealthy] = {}
+    unhealthy: dict[int | str, Unhealthy] = msgspec.field(default_factory=dict)
     removed: tuple[int | str, ...] = ()
     added: int | tuple[DeviceGroup, ...] = ()
-    partitions: dict[int | str, tuple[MadePartition, ...]] = {}
+    partitions: dict[int | str, tuple[MadePartition, ...]] = msgspec.field(default_factory=dict)
 
     def groups(self, profile: Profile) -> tuple[DeviceGroup, ...]:
         """The added devices as groups."""
@@ -56,7 +50,7 @@ class Overrides(_Written, frozen=True, kw_only=True):
 
 
 def parse_overrides(text: str, subject: str, profile: Profile) -> Overrides:
-    """Reads overrides; an empty file changes nothing. Raises InvalidError with everything that is wrong."""
+    """Read overrides; an empty file changes nothing. Raises InvalidError with everything that is wrong."""
     document = parse_document(text, subject)
     if document.value is None:
         return Overrides()
@@ -70,7 +64,7 @@ def parse_overrides(text: str, subject: str, profile: Profile) -> Overrides:
 def _validate(overrides: Overrides, profile: Profile) -> Iterator[Problem]:
     for device, unhealthy in overrides.unhealthy.items():
         path: Path = ("unhealthy", str(device), "reason")
-        if not _LABEL_VALUE.fullmatch(unhealthy.reason):
+        if not unhealthy.reason or validate_label_value(unhealthy.reason):
             yield Problem(path, f"got {unhealthy.reason!r}, want a label value such as 'xid-79'")
     if isinstance(overrides.added, int) and overrides.added < 0:
         yield Problem(("added",), f"got {overrides.added}, want at least 0")

@@ -10,34 +10,31 @@ from pathlib import Path as FilePath
 
 import msgspec
 
+from dra_driver.api.name import validate_dns_label
 from dra_driver.api.quantity import Quantity
 from dra_driver.devices.model import DeviceType, ShareEnforcement
 from dra_driver.devices.simulated.document import (
     Document,
     Path,
     Problem,
+    Written,
     decode_document,
     parse_document,
-    suggest,
 )
-from dra_driver.errors import SettingError
+from dra_driver.errors import SettingError, explain_os_error
+from dra_driver.suggestion import explain_meant
 
 MAX_DEVICES = 120
 MAX_PARTITIONS_OF_A_DEVICE = 63
 MAX_COUNTERS = 32
 
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _PROFILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]{0,23}")
 _PCI_ADDRESS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _PCI_ROOT = re.compile(r"pci[0-9a-f]{4}:[0-9a-f]{2}")
 _MAX_MEMORY = 2**63 - 1
 
 
-class _Written(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What people write; unknown fields are refused."""
-
-
-class Slot(_Written, frozen=True, kw_only=True):
+class Slot(Written, frozen=True, kw_only=True):
     """Where a device sits: PCI address (`0000:1b:00.0`), PCIe root (`pci0000:15`), NUMA node."""
 
     address: str
@@ -45,7 +42,7 @@ class Slot(_Written, frozen=True, kw_only=True):
     numa_node: int | None = None
 
 
-class GroupLink(_Written, frozen=True, kw_only=True):
+class GroupLink(Written, frozen=True, kw_only=True):
     """What joins the devices of a group; `size` devices in a row are one domain, all of them without it."""
 
     type: str
@@ -53,7 +50,7 @@ class GroupLink(_Written, frozen=True, kw_only=True):
     size: int | None = None
 
 
-class PartitionProfile(_Written, frozen=True, kw_only=True):
+class PartitionProfile(Written, frozen=True, kw_only=True):
     """One partition profile with all its placements.
 
     A placement takes `size` of the device's slices from one of `starts` on, and `counters` besides.
@@ -64,18 +61,18 @@ class PartitionProfile(_Written, frozen=True, kw_only=True):
     starts: tuple[int, ...]
     memory: str
     compute_units: int | None = None
-    counters: dict[str, int] = {}
+    counters: dict[str, int] = msgspec.field(default_factory=dict)
 
 
-class Partitioning(_Written, frozen=True, kw_only=True):
+class Partitioning(Written, frozen=True, kw_only=True):
     """How a device can be cut: `slices` that a placement covers, and what else there is to share out."""
 
     slices: int
-    counters: dict[str, int] = {}
+    counters: dict[str, int] = msgspec.field(default_factory=dict)
     profiles: tuple[PartitionProfile, ...]
 
 
-class DeviceGroup(_Written, frozen=True, kw_only=True):
+class DeviceGroup(Written, frozen=True, kw_only=True):
     """`count` equal devices. The fields are those of `Device`; `memory` is a Kubernetes quantity of bytes."""
 
     count: int = 1
@@ -97,7 +94,7 @@ class DeviceGroup(_Written, frozen=True, kw_only=True):
     partitioning: Partitioning | None = None
 
 
-class Profile(_Written, frozen=True, kw_only=True):
+class Profile(Written, frozen=True, kw_only=True):
     """All accelerators of a node."""
 
     description: str = ""
@@ -105,7 +102,7 @@ class Profile(_Written, frozen=True, kw_only=True):
 
 
 def parse_profile(text: str, subject: str = "profile") -> Profile:
-    """Reads a profile. Raises InvalidError with everything that is wrong in it."""
+    """Read a profile. Raises InvalidError with everything that is wrong in it."""
     document = parse_document(text, subject)
     profile = decode_document(document, Profile)
     _refuse(document, validate_groups(profile.devices, ("devices",)))
@@ -119,7 +116,7 @@ def profile_names() -> tuple[str, ...]:
 
 
 def read_profile(name: str) -> Profile:
-    """Reads a profile of the package by its name, or any other by its path (it has a `/` or ends in `.yaml`).
+    """Read a profile of the package by its name, or any other by its path (it has a `/` or ends in `.yaml`).
 
     Raises SettingError if there is no such profile, InvalidError if it is wrong.
     """
@@ -127,7 +124,9 @@ def read_profile(name: str) -> Profile:
         return parse_profile(_read_text(FilePath(name)), f"profile {name}")
     known = profile_names()
     if name not in known:
-        raise SettingError(f"profile {name!r}: unknown, want a path or one of {', '.join(known)}{suggest(name, known)}")
+        raise SettingError(
+            f"profile {name!r}: unknown, want a path or one of {', '.join(known)}{explain_meant(name, known)}"
+        )
     return parse_profile(
         resources.files(__package__).joinpath("profiles", f"{name}.yaml").read_text("utf-8"), f"profile {name}"
     )
@@ -147,7 +146,7 @@ def slice_counters(start: int, size: int) -> dict[str, int]:
 
 
 def validate_groups(groups: tuple[DeviceGroup, ...], path: Path) -> Iterator[Problem]:
-    """Yields what no node could have: no devices, two in one slot, placements beyond the last slice."""
+    """Yield what no node could have: no devices, two in one slot, placements beyond the last slice."""
     total = sum(group.count for group in groups)
     if total > MAX_DEVICES:
         yield Problem(path, f"{total} devices, want at most {MAX_DEVICES}")
@@ -164,7 +163,7 @@ def _read_text(path: FilePath) -> str:
     try:
         return path.read_text("utf-8")
     except OSError as error:
-        raise SettingError(f"profile {path}: {(error.strerror or 'cannot be read').lower()}") from error
+        raise SettingError(f"profile {path}: {explain_os_error(error)}") from error
     except UnicodeDecodeError as error:
         raise SettingError(f"profile {path}: not UTF-8 text") from error
 
@@ -220,7 +219,7 @@ def _validate_partitioning(partitioning: Partitioning, path: Path) -> Iterator[P
     if placements > MAX_PARTITIONS_OF_A_DEVICE:
         yield Problem((*path, "profiles"), f"{placements} placements, want at most {MAX_PARTITIONS_OF_A_DEVICE}")
     for name, total in partitioning.counters.items():
-        if not _LABEL.fullmatch(name) or name in slice_counters(0, partitioning.slices):
+        if validate_dns_label(name) or name in slice_counters(0, partitioning.slices):
             yield Problem((*path, "counters", name), "want a DNS label that is no slice's")
         if total < 1:
             yield Problem((*path, "counters", name), f"got {total}, want at least 1")
@@ -249,6 +248,8 @@ def _validate_partition_profile(profile: PartitionProfile, parent: Partitioning,
     for name, taken in profile.counters.items():
         total = parent.counters.get(name)
         if total is None:
-            yield Problem((*path, "counters", name), f"the device has no such counter{suggest(name, parent.counters)}")
+            yield Problem(
+                (*path, "counters", name), f"the device has no such counter{explain_meant(name, parent.counters)}"
+            )
         elif not 1 <= taken <= total:
             yield Problem((*path, "counters", name), f"got {taken}, want 1 to {total}")

@@ -22,7 +22,7 @@ class PartitionStore:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Holds other threads and other processes off."""
+        """Hold other threads and other processes off."""
         ensure_directory(self._directory)
         lock = os.open(self._directory / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -40,9 +40,9 @@ class PartitionStore:
         return frozenset(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX) and name[0] != ".")
 
     def write(self, name: str, content: bytes) -> None:
-        """Makes a partition exist; once this returns it outlives a power cut."""
+        """Make a partition exist; once this returns it outlives a power cut."""
         write_file(self._directory / f"{name}{_SUFFIX}", content)
 
     def undo(self, name: str) -> None:
-        """Removes a partition. Gone already is success."""
+        """Remove a partition. Gone already is success."""
         remove_file(self._directory / f"{name}{_SUFFIX}")

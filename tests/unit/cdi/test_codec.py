@@ -175,6 +175,16 @@ def test_text_that_cannot_be_utf_8_is_not_encoded() -> None:
         encode_spec(a_spec(kind="\udc80"))
 
 
+@pytest.mark.parametrize("character", ["\x7f", "\x81", "\x85", "\u2028", "\ufeff", "\uffff"])
+def test_a_character_that_yaml_does_not_take_for_itself_is_escaped(character: str) -> None:
+    spec = a_spec(edits=ContainerEdits(env=(f"A=a{character}b",)))
+    encoded = encode_spec(spec)
+    assert f"a\\u{ord(character):04x}b".encode() in encoded
+    assert decode_spec(encoded) == spec
+    [env] = yaml.safe_load(encoded)["containerEdits"]["env"]
+    assert env == f"A=a{character}b"
+
+
 def test_every_struct_refuses_unknown_fields() -> None:
     assert Spec.__struct_config__.forbid_unknown_fields
     assert Device.__struct_config__.forbid_unknown_fields

@@ -34,6 +34,16 @@ def test_json_that_only_yaml_allows_is_read() -> None:
     assert parse_document(b"{a: b, # note\n c: [d,],}", "spec") == {"a": "b", "c": ["d"]}
 
 
+@pytest.mark.parametrize("text", ["\x7f", "\x81", "\uffff", r"\ud83d\ude00"])
+def test_json_that_a_runtime_refuses_since_it_is_not_yaml_is_refused(text: str) -> None:
+    with pytest.raises(InvalidSpecError):
+        parse_document(f'{{"a": "{text}"}}'.encode(), "spec")
+
+
+def test_a_line_break_of_unicode_in_json_is_read_as_in_yaml() -> None:
+    assert parse_document('{"a": "b\x85c"}'.encode(), "spec") == {"a": "b c"}
+
+
 def test_a_byte_order_mark_is_skipped() -> None:
     assert parse_document(b'\xef\xbb\xbf{"a": "b"}', "spec") == {"a": "b"}
 

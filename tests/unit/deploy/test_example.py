@@ -62,7 +62,7 @@ def test_kubernetes_knows_every_field(name: str) -> None:
 
 @pytest.mark.parametrize("field", ["coutn", "unknown"])
 def test_an_unknown_field_would_be_noticed(field: str) -> None:
-    [claim] = of_kind(read_example("whole-card"), "ResourceClaim")
+    [claim] = of_kind(read_example("whole-device"), "ResourceClaim")
     claim["spec"]["devices"]["requests"][0]["exactly"][field] = 1
     with pytest.raises(ValueError, match=field):
         refuse_unknown_fields(claim)

@@ -1,10 +1,19 @@
 from pathlib import Path
 
-from docs.generate import PAGE, render_reference
+from docs.generate import OVERRIDES, PAGE, render_reference
+from dra_driver.devices.simulated.override import Overrides, parse_overrides
+from dra_driver.devices.simulated.profile import read_profile
 
 
 def test_the_reference_page_is_fresh() -> None:
     assert PAGE.read_text(encoding="utf-8") == render_reference(), "run `make docs`"
+
+
+def test_the_example_of_overrides_is_one_that_the_backend_accepts_and_has_every_field() -> None:
+    overrides = parse_overrides(OVERRIDES, "overrides", read_profile("a100x8"))
+    unset = Overrides()
+    same = [name for name in Overrides.__struct_fields__ if getattr(overrides, name) == getattr(unset, name)]
+    assert same == []
 
 
 def test_links_between_documents_lead_somewhere() -> None:

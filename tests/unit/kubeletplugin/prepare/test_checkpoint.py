@@ -1,3 +1,5 @@
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,29 @@ def test_a_damaged_record_is_kept_aside_and_hides_no_other(tmp_path: Path) -> No
     assert str(tmp_path / "uid-1.json") in corrupt.problem
     assert checkpoint.list() == (a_record("uid-2"),)
     assert Checkpoint(tmp_path).read_all() == ()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [Path.touch, Path.mkdir, lambda path: path.symlink_to("nowhere"), lambda path: path.symlink_to(path), os.mkfifo],
+    ids=["empty", "directory", "dangling link", "link to itself", "FIFO"],
+)
+def test_whatever_stands_in_the_place_of_a_record_is_kept_aside(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    opened(tmp_path).write(a_record("uid-2"))
+    make(tmp_path / "uid-1.json")
+    checkpoint = Checkpoint(tmp_path)
+    (corrupt,) = checkpoint.read_all()
+    assert os.path.lexists(corrupt.kept_as)
+    assert corrupt.problem.startswith(f"{tmp_path}/uid-1.json: ")
+    assert checkpoint.list() == (a_record("uid-2"),)
+
+
+def test_a_record_that_was_kept_is_not_overwritten_when_an_older_one_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "uid-1.json.corrupt-2").write_bytes(b"2")
+    for content in (b"1", b"3"):
+        (tmp_path / "uid-1.json").write_bytes(content)
+        Checkpoint(tmp_path).read_all()
+    assert {path.name[-1:]: path.read_bytes() for path in tmp_path.iterdir()} == {"1": b"1", "2": b"2", "3": b"3"}
 
 
 def test_each_damaged_record_of_a_claim_is_kept(tmp_path: Path) -> None:

@@ -1,13 +1,14 @@
+import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 import cdi
 from dra_driver.api.resource_v1 import ResourceClaim
-from dra_driver.devices.model import Device, Partition
+from dra_driver.devices.model import Device, Inventory, Partition
 from dra_driver.errors import ClaimError, DeviceBusyError, DeviceError
 from kubeletplugin.discovery import Discovery
 from kubeletplugin.prepare.artifact import Artifacts
@@ -27,7 +28,7 @@ from tests.support.builder import (
     a_share,
 )
 
-CARD = a_device("GPU-0")
+WHOLE = a_device("GPU-0")
 SPLIT = a_partitionable_device("GPU-P")
 PART = SPLIT.partition_name(SPLIT.partitions[0])
 WIDE = SPLIT.partition_name(SPLIT.partitions[1])
@@ -38,7 +39,7 @@ class Node:
     """A node's disk and devices; `start` is a plugin process that comes up on them."""
 
     directory: Path
-    backend: FakeBackend = field(default_factory=lambda: FakeBackend((CARD, SPLIT)))
+    backend: FakeBackend = field(default_factory=lambda: FakeBackend((WHOLE, SPLIT)))
 
     @property
     def cdi_dir(self) -> Path:
@@ -78,14 +79,14 @@ def prepare(preparer: Preparer, claim: ResourceClaim, ref: ClaimRef | None = Non
 
 
 def test_a_prepared_claim_resolves_to_its_device(node: Node) -> None:
-    prepare(node.start(), a_claim(a_result(CARD.name)))
-    edits = node.resolve(f"uid-1-{CARD.name}")
-    assert [each.path for each in edits.device_nodes] == [f"/dev/fake/{CARD.name}"]
+    prepare(node.start(), a_claim(a_result(WHOLE.name)))
+    edits = node.resolve(f"uid-1-{WHOLE.name}")
+    assert [each.path for each in edits.device_nodes] == [f"/dev/fake/{WHOLE.name}"]
 
 
 def test_asking_again_changes_nothing(node: Node) -> None:
     preparer = node.start()
-    claim = a_claim(a_share(CARD.name, "share-1"), a_result(PART))
+    claim = a_claim(a_share(WHOLE.name, "share-1"), a_result(PART))
     first = preparer.prepare(a_ref(), claim)
     before = node.files()
     assert preparer.prepare(a_ref(), claim) == first
@@ -96,7 +97,7 @@ def test_asking_again_changes_nothing(node: Node) -> None:
 def test_unprepare_undoes_everything(node: Node) -> None:
     preparer = node.start()
     before = node.files()
-    prepare(preparer, a_claim(a_share(CARD.name, "share-1"), a_result(PART)))
+    prepare(preparer, a_claim(a_share(WHOLE.name, "share-1"), a_result(PART)))
     assert node.files() != before
     assert node.backend.partitions == {PART}
     for _ in range(2):
@@ -111,17 +112,17 @@ def test_unprepare_of_an_unknown_claim_is_success(node: Node) -> None:
 
 
 def test_unprepare_needs_neither_the_name_nor_the_device(node: Node) -> None:
-    prepare(node.start(), a_claim(a_result(CARD.name), a_result(PART)))
+    prepare(node.start(), a_claim(a_result(WHOLE.name), a_result(PART)))
     node.backend.devices = ()
     node.start().unprepare(a_ref("uid-1", name=""))
     assert [name for name in node.files() if "uid-1" in name] == []
 
 
 def test_a_share_finds_its_limits(node: Node) -> None:
-    prepare(node.start(), a_claim(a_share(CARD.name, "share-1", memory="8Gi", cores=30)))
-    (mount,) = node.resolve(f"uid-1-{CARD.name}-share-1").mounts
+    prepare(node.start(), a_claim(a_share(WHOLE.name, "share-1", memory="8Gi", cores=30)))
+    (mount,) = node.resolve(f"uid-1-{WHOLE.name}-share-1").mounts
     assert Path(mount.host_path).read_text() == (
-        f"shim 1\nclaim uid-1\ndevice {CARD.identity} memory={8 << 30} cores=30 policy=force\n"
+        f"shim 1\nclaim uid-1\ndevice {WHOLE.identity} memory={8 << 30} cores=30 policy=force\n"
     )
 
 
@@ -132,9 +133,9 @@ def test_a_claim_for_other_drivers_only_leaves_no_spec(node: Node) -> None:
 
 def test_a_held_device_is_refused_until_it_is_free(node: Node) -> None:
     preparer = node.start()
-    prepare(preparer, a_claim(a_result(CARD.name)))
+    prepare(preparer, a_claim(a_result(WHOLE.name)))
     second = a_ref("uid-2", "claim-2")
-    claim = a_claim(a_result(CARD.name), ref=second)
+    claim = a_claim(a_result(WHOLE.name), ref=second)
     with pytest.raises(DeviceBusyError, match="held by claim default/claim-1"):
         preparer.prepare(second, claim)
     assert not any("uid-2" in name for name in node.files())
@@ -168,7 +169,7 @@ def test_a_device_that_fails_leaves_nothing_behind(node: Node) -> None:
 @pytest.mark.parametrize("restarted", [False, True], ids=["running", "restarted"])
 def test_files_that_a_reboot_took_are_put_back(node: Node, restarted: bool) -> None:
     preparer = node.start()
-    claim = a_claim(a_share(CARD.name, "share-1"), a_result(PART))
+    claim = a_claim(a_share(WHOLE.name, "share-1"), a_result(PART))
     prepare(preparer, claim)
     before = node.files()
     for path in node.cdi_dir.iterdir():
@@ -181,7 +182,7 @@ def test_files_that_a_reboot_took_are_put_back(node: Node, restarted: bool) -> N
 
 def test_asking_again_puts_back_files_before_it_answers(node: Node) -> None:
     preparer = node.start()
-    prepare(preparer, a_claim(a_result(CARD.name)))
+    prepare(preparer, a_claim(a_result(WHOLE.name)))
     before = node.files()
     for path in node.cdi_dir.iterdir():
         path.unlink()
@@ -192,13 +193,13 @@ def test_asking_again_puts_back_files_before_it_answers(node: Node) -> None:
 def test_a_device_that_is_gone_stops_only_its_own_claim_from_being_restored(node: Node) -> None:
     other = a_ref("uid-2", "claim-2")
     preparer = node.start()
-    prepare(preparer, a_claim(a_result(CARD.name)))
+    prepare(preparer, a_claim(a_result(WHOLE.name)))
     prepare(preparer, a_claim(a_result(PART), ref=other), other)
     for path in node.cdi_dir.iterdir():
         path.unlink()
     node.backend.devices = (SPLIT,)
     (error,) = node.start().restore()
-    assert f"claim default/claim-1: device {NODE}/{CARD.name}: not on this node any more" in str(error)
+    assert f"claim default/claim-1: device {NODE}/{WHOLE.name}: not on this node any more" in str(error)
     assert node.resolve(f"uid-2-{PART}").device_nodes
 
 
@@ -210,7 +211,7 @@ def test_of_two_claims_at_once_one_gets_the_device(node: Node) -> None:
     def attempt(ref: ClaimRef) -> bool:
         together.wait()
         try:
-            preparer.prepare(ref, a_claim(a_result(CARD.name), ref=ref))
+            preparer.prepare(ref, a_claim(a_result(WHOLE.name), ref=ref))
         except DeviceBusyError:
             return False
         return True
@@ -257,7 +258,7 @@ def test_a_started_claim_is_finished_by_the_next_process(node: Node) -> None:
         def render_edits(self, device: Device, partition: Partition | None) -> cdi.ContainerEdits:
             raise Killed
 
-    alive, node.backend = node.backend, DyingBackend((CARD, SPLIT), partitions=node.backend.partitions)
+    alive, node.backend = node.backend, DyingBackend((WHOLE, SPLIT), partitions=node.backend.partitions)
     with pytest.raises(Killed):
         node.start().prepare(a_ref(), claim)
     node.backend = alive
@@ -272,9 +273,115 @@ def test_an_error_while_undoing_does_not_hide_the_first(node: Node) -> None:
         def undo_partition(self, device: Device, partition: Partition) -> None:
             raise DeviceError("partition in use")
 
-    node.backend = StuckBackend((CARD, SPLIT), broken="device node missing")
+    node.backend = StuckBackend((WHOLE, SPLIT), broken="device node missing")
     preparer = node.start()
     with pytest.raises(ClaimError, match="device node missing"):
         preparer.prepare(a_ref(), a_claim(a_result(PART)))
     with pytest.raises(ClaimError, match="partition in use"):
         preparer.unprepare(a_ref())
+
+
+@pytest.fixture
+def lost(node: Node) -> Preparer:
+    """A process that comes up on a node where the record of a prepared claim was damaged."""
+    prepare(node.start(), a_claim(a_share(WHOLE.name, "share-1"), a_result(PART)))
+    (node.directory / "claims" / "uid-1.json").write_bytes(b"{")
+    return node.start()
+
+
+@pytest.mark.parametrize("device", [WHOLE.name, PART, WIDE, SPLIT.name])
+def test_a_claim_whose_record_was_lost_holds_its_devices_until_it_is_unprepared(
+    node: Node, lost: Preparer, device: str
+) -> None:
+    other = a_ref("uid-2", "claim-2")
+    claim = a_claim(a_result(device), ref=other)
+    with pytest.raises(DeviceBusyError, match=r"held by claim \?/\? \(UID uid-1, "):
+        lost.prepare(other, claim)
+    lost.unprepare(a_ref())
+    assert node.backend.partitions == set()
+    prepare(lost, claim, other)
+
+
+def test_a_claim_whose_record_was_lost_can_be_prepared_again(node: Node, lost: Preparer) -> None:
+    prepare(lost, a_claim(a_share(WHOLE.name, "share-1"), a_result(PART)))
+    lost.unprepare(a_ref())
+    assert [name for name in node.files() if "corrupt" not in name] == []
+    assert node.backend.partitions == set()
+
+
+def test_a_cdi_directory_that_somebody_removed_stops_nothing(node: Node) -> None:
+    preparer = node.start()
+    prepare(preparer, a_claim(a_result(WHOLE.name)))
+    shutil.rmtree(node.cdi_dir)
+    assert preparer.restore() == ()
+    assert node.resolve(f"uid-1-{WHOLE.name}").device_nodes
+    shutil.rmtree(node.cdi_dir)
+    other = a_ref("uid-2", "claim-2")
+    prepare(preparer, a_claim(a_result(PART), ref=other), other)
+    assert node.resolve(f"uid-2-{PART}").device_nodes
+    shutil.rmtree(node.cdi_dir)
+    for ref in (a_ref(), other):
+        preparer.unprepare(ref)
+    assert node.files() == {}
+
+
+class SeeingBackend(FakeBackend):
+    """A backend that reports which partitions exist."""
+
+    def read_inventory(self) -> Inventory:
+        return Inventory(devices=tuple(map(self._seen, self.devices)))
+
+    def _seen(self, device: Device) -> Device:
+        partitions = (
+            replace(each, uuid="MIG-1") if device.partition_name(each) in self.partitions else each
+            for each in device.partitions
+        )
+        return replace(device, partitions=tuple(partitions))
+
+
+def test_a_partition_whose_device_was_away_when_its_claim_went_goes_when_it_is_back(tmp_path: Path) -> None:
+    node = Node(tmp_path, SeeingBackend((WHOLE, SPLIT)))
+    preparer = node.start()
+    prepare(preparer, a_claim(a_result(PART)))
+    other = a_ref("uid-2", "claim-2")
+    second = SPLIT.partition_name(SPLIT.partitions[2])
+    prepare(preparer, a_claim(a_result(second), ref=other), other)
+    node.backend.devices = (WHOLE,)
+    preparer.unprepare(a_ref())
+    node.backend.devices = (WHOLE, SPLIT)
+    assert node.backend.partitions == {PART, second}
+    for _ in range(2):
+        assert preparer.restore() == ()
+    assert node.backend.partitions == {second}
+
+
+def test_a_partition_that_cannot_be_removed_does_not_stop_files_from_being_put_back(tmp_path: Path) -> None:
+    class StuckBackend(SeeingBackend):
+        def undo_partition(self, device: Device, partition: Partition) -> None:
+            raise DeviceError("partition in use")
+
+    node = Node(tmp_path, StuckBackend((WHOLE, SPLIT), partitions={PART}))
+    preparer = node.start()
+    prepare(preparer, a_claim(a_result(WHOLE.name)))
+    for _ in range(3):
+        for path in node.cdi_dir.iterdir():
+            path.unlink()
+        assert preparer.restore() == ()
+        assert node.resolve(f"uid-1-{WHOLE.name}").device_nodes
+
+
+def test_of_claims_that_leave_a_partition_at_once_the_last_takes_it_along(node: Node) -> None:
+    preparer = node.start()
+    refs = [a_ref(f"uid-{number}", f"monitor-{number}") for number in range(8)]
+    with ThreadPoolExecutor(len(refs)) as pool:
+        for _ in range(5):
+            for ref in refs:
+                prepare(preparer, a_claim(a_result(PART, admin_access=True), ref=ref), ref)
+            together = threading.Barrier(len(refs))
+
+            def leave(ref: ClaimRef, together: threading.Barrier = together) -> None:
+                together.wait()
+                preparer.unprepare(ref)
+
+            list(pool.map(leave, refs))
+            assert node.backend.partitions == set()

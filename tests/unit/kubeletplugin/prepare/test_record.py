@@ -64,3 +64,9 @@ def test_fields_of_a_newer_minor_version_are_ignored() -> None:
 def test_a_damaged_record_is_refused(damage: Callable[[bytes], bytes], problem: str) -> None:
     with pytest.raises(StateError, match=problem):
         decode_record(damage(encode_record(RECORD)))
+
+
+@pytest.mark.parametrize("text", [b"[" * 200_000, b'{"version":1,"checksum":"","claim":' + b"[" * 200_000])
+def test_a_record_that_is_nested_too_deeply_is_no_record(text: bytes) -> None:
+    with pytest.raises(StateError, match="not a claim record"):
+        decode_record(text)

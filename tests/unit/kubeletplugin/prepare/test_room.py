@@ -11,7 +11,7 @@ from kubeletplugin.prepare.record import ClaimRecord, ClaimState, Consumed, Prep
 from kubeletplugin.prepare.room import validate_room
 from tests.support.builder import GIB, NODE, FakeBackend, a_device, a_partition, a_partitionable_device, a_ref
 
-CARD = a_device("GPU-0")
+WHOLE = a_device("GPU-0")
 SPLIT = a_partitionable_device("GPU-P", a_partition(start=0), a_partition("2g.20gb", size=2), a_partition(start=1))
 SLOTS = 3
 
@@ -20,11 +20,11 @@ def held(uid: str, *devices: PreparedDevice, state: ClaimState = ClaimState.COMP
     return ClaimRecord(namespace="default", name=f"name-of-{uid}", uid=uid, state=state, devices=devices)
 
 
-def whole(device: str = CARD.name, *, admin_access: bool = False) -> PreparedDevice:
+def whole(device: str = WHOLE.name, *, admin_access: bool = False) -> PreparedDevice:
     return PreparedDevice(request="main", pool=NODE, device=device, admin_access=admin_access)
 
 
-def share(memory_gib: int = 8, cores: int = 1, device: str = CARD.name) -> PreparedDevice:
+def share(memory_gib: int = 8, cores: int = 1, device: str = WHOLE.name) -> PreparedDevice:
     consumed = Consumed(memory=memory_gib * GIB, cores=cores, slots=1)
     return PreparedDevice(request="main", pool=NODE, device=device, share_id="s", consumed=consumed)
 
@@ -35,7 +35,7 @@ def part(index: int) -> PreparedDevice:
 
 
 def room(planned: list[PreparedDevice], *records: ClaimRecord) -> None:
-    backend = FakeBackend((CARD, SPLIT))
+    backend = FakeBackend((WHOLE, SPLIT))
     catalog = build_catalog([(backend, backend.read_inventory())])
     validate_room(a_ref("new"), planned, records, catalog=catalog, slots=SLOTS)
 
@@ -90,6 +90,13 @@ def test_no_room_names_the_holder(planned: list[PreparedDevice], records: list[C
     with pytest.raises(DeviceBusyError) as raised:
         room(planned, *records)
     assert text in str(raised.value)
+
+
+def test_a_share_of_more_than_the_device_has_is_refused_though_nobody_holds_it() -> None:
+    with pytest.raises(DeviceBusyError) as raised:
+        room([share(81)])
+    text = f"device {NODE}/{WHOLE.name}: memory {81 * GIB} wanted, {80 * GIB} of {80 * GIB} left"
+    assert str(raised.value) == f"claim default/claim-1: {text}"
 
 
 def test_all_devices_that_do_not_fit_are_named() -> None:

@@ -1,4 +1,4 @@
-"""A whole card and its partitions exclude each other: every set of devices is tried against the counters."""
+"""A whole device and its partitions exclude each other: every set of devices is tried against the counters."""
 
 from collections import Counter
 from itertools import combinations
@@ -6,16 +6,16 @@ from itertools import combinations
 import pytest
 
 from dra_driver.api.resource_v1 import Device, ResourceSlice
-from dra_driver.devices.model import Device as Card
+from dra_driver.devices import model
 from dra_driver.devices.model import Inventory
 from kubeletplugin.publish.layout import Pool, PoolOwner, build_pool
 from kubeletplugin.publish.offer import SharePolicy
 from tests.support.builder import DRIVER, NODE, a_device, a_partition, a_partitionable_device
 
 
-def lay_out(*cards: Card) -> Pool:
+def lay_out(*devices: model.Device) -> Pool:
     owner = PoolOwner(driver=DRIVER, node_name=NODE, node_uid="uid")
-    return build_pool(Inventory(devices=cards), owner=owner, shares=SharePolicy())
+    return build_pool(Inventory(devices=devices), owner=owner, shares=SharePolicy())
 
 
 def devices_of(pool: Pool) -> list[Device]:
@@ -38,15 +38,15 @@ def fits(pool: Pool, devices: tuple[Device, ...]) -> bool:
     return all(amount <= totals[key] for key, amount in taken.items())
 
 
-def test_whole_card_and_partitions_exclude_each_other_whatever_is_tried() -> None:
+def test_a_whole_device_and_its_partitions_exclude_each_other_whatever_is_tried() -> None:
     parts = [a_partition(start=start) for start in range(4)]
     parts += [a_partition("2g.20gb", start=start, size=2) for start in (0, 2)]
-    card = a_partitionable_device("GPU-P", *parts, slices=4)
-    pool = lay_out(card, a_partitionable_device("GPU-Q"))
+    whole = a_partitionable_device("GPU-P", *parts, slices=4)
+    pool = lay_out(whole, a_partitionable_device("GPU-Q"))
     spans: dict[str, set[int]] = {
-        card.partition_name(part): set(range(part.start, part.start + part.size)) for part in parts
+        whole.partition_name(part): set(range(part.start, part.start + part.size)) for part in parts
     }
-    spans[card.name] = set(range(4))
+    spans[whole.name] = set(range(4))
     ours = [device for device in devices_of(pool) if device.name in spans]
     assert len(ours) == 7
     for count in range(1, len(ours) + 1):
@@ -55,7 +55,7 @@ def test_whole_card_and_partitions_exclude_each_other_whatever_is_tried() -> Non
             assert fits(pool, chosen) == (len(taken) == len(set(taken))), [device.name for device in chosen]
 
 
-def test_cards_do_not_take_from_each_other() -> None:
+def test_whole_devices_do_not_take_from_each_other() -> None:
     pool = lay_out(a_partitionable_device("GPU-P"), a_partitionable_device("GPU-Q"))
     wholes = tuple(device for device in devices_of(pool) if device.attributes["partition"].bool is False)
     assert len(wholes) == 2
@@ -68,37 +68,37 @@ def test_counter_sets_stand_first_in_slices_of_their_own_eight_at_most() -> None
     assert [len(item.spec.devices) for item in pool.slices] == [0, 0, 9 * 4 + 1]
 
 
-def test_a_device_consumes_of_its_own_card_only() -> None:
-    card = a_partitionable_device()
-    for device in devices_of(lay_out(card)):
-        assert [consumption.counter_set for consumption in device.consumes_counters] == [card.name]
+def test_a_whole_and_its_partitions_consume_of_one_counter_set_only() -> None:
+    whole = a_partitionable_device()
+    for device in devices_of(lay_out(whole)):
+        assert [consumption.counter_set for consumption in device.consumes_counters] == [whole.name]
 
 
-def test_a_card_without_partitions_has_no_counters() -> None:
+def test_a_device_without_partitions_has_no_counters() -> None:
     pool = lay_out(a_device(counters={"memory-slice-0": 1}))
     [item] = pool.slices
     assert item.spec.devices[0].consumes_counters == ()
 
 
 @pytest.mark.parametrize("counters", [{}, {"memory-slice-1": 0}], ids=["no counters", "zero of a counter"])
-def test_a_partition_that_takes_nothing_of_its_card_is_left_out(counters: dict[str, int]) -> None:
+def test_a_partition_that_takes_nothing_of_its_device_is_left_out(counters: dict[str, int]) -> None:
     good, bad = a_partition(start=0), a_partition(start=1, counters=counters)
-    card = a_partitionable_device("GPU-P", good, bad)
-    pool = lay_out(card)
-    assert [item.subject for item in pool.left_out] == [card.partition_name(bad)]
-    assert [device.name for device in devices_of(pool)] == [card.name, card.partition_name(good)]
+    whole = a_partitionable_device("GPU-P", good, bad)
+    pool = lay_out(whole)
+    assert [item.subject for item in pool.left_out] == [whole.partition_name(bad)]
+    assert [device.name for device in devices_of(pool)] == [whole.name, whole.partition_name(good)]
 
 
-def test_a_partition_of_counters_that_its_card_lacks_is_left_out() -> None:
+def test_a_partition_of_counters_that_its_device_lacks_is_left_out() -> None:
     bad = a_partition(counters={"engines": 1})
-    card = a_partitionable_device("GPU-P", bad)
-    pool = lay_out(card)
+    whole = a_partitionable_device("GPU-P", bad)
+    pool = lay_out(whole)
     [left_out] = pool.left_out
-    assert left_out.problem == f"counters: {card.name} has no 'engines'"
+    assert left_out.problem == f"counters: {whole.name} has no 'engines'"
     assert slices_with_counters(pool) == []
 
 
-def test_a_card_of_too_many_counters_is_published_whole() -> None:
+def test_a_device_of_too_many_counters_is_published_whole() -> None:
     pool = lay_out(a_partitionable_device("GPU-P", slices=33))
     [device] = devices_of(pool)
     assert device.consumes_counters == ()

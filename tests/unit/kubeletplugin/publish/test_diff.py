@@ -52,7 +52,7 @@ def lay_out(*devices: Device) -> Pool:
     return build_pool(Inventory(devices=devices), owner=OWNER, shares=SharePolicy())
 
 
-def cards(count: int, *, sick: tuple[int, ...] = ()) -> list[Device]:
+def wholes(count: int, *, sick: tuple[int, ...] = ()) -> list[Device]:
     return [a_device(f"GPU-{number}", health=SICK if number in sick else None) for number in range(count)]
 
 
@@ -73,58 +73,58 @@ def foreign(name: str = "theirs", **spec: object) -> ResourceSlice:
 
 
 def test_the_first_publication_creates_generation_1() -> None:
-    plan = plan_sync(lay_out(*cards(65)), ())
+    plan = plan_sync(lay_out(*wholes(65)), ())
     assert (len(plan.creates), plan.updates, plan.deletes, plan.generation) == (2, (), (), 1)
     assert {item.spec.pool.generation for item in plan.creates} == {1}
 
 
 def test_what_is_stored_already_is_not_written() -> None:
-    pool = lay_out(*cards(65))
+    pool = lay_out(*wholes(65))
     assert plan_sync(pool, published(pool).all).is_empty
 
 
 def test_one_changed_slice_is_one_update_at_the_same_generation() -> None:
-    model = published(lay_out(*cards(65)))
-    plan = plan_sync(lay_out(*cards(65, sick=(3,))), model.all)
+    model = published(lay_out(*wholes(65)))
+    plan = plan_sync(lay_out(*wholes(65, sick=(3,))), model.all)
     assert (len(plan.updates), plan.creates, plan.deletes, plan.generation) == (1, (), (), 1)
 
 
 def test_two_changed_slices_raise_the_generation_of_all() -> None:
-    model = published(lay_out(*cards(129)))
-    plan = plan_sync(lay_out(*cards(129, sick=(3, 70))), model.all)
+    model = published(lay_out(*wholes(129)))
+    plan = plan_sync(lay_out(*wholes(129, sick=(3, 70))), model.all)
     assert (len(plan.updates), plan.generation) == (3, 2)
     assert {item.spec.pool.generation for item in plan.updates} == {2}
 
 
 def test_a_slice_more_raises_the_generation_of_all() -> None:
-    model = published(lay_out(*cards(64)))
-    plan = plan_sync(lay_out(*cards(65)), model.all)
+    model = published(lay_out(*wholes(64)))
+    plan = plan_sync(lay_out(*wholes(65)), model.all)
     assert (len(plan.updates), len(plan.creates), plan.generation) == (1, 1, 2)
 
 
 def test_a_slice_less_is_deleted_and_the_rest_rewritten() -> None:
-    model = published(lay_out(*cards(65)))
-    plan = plan_sync(lay_out(*cards(64)), model.all)
+    model = published(lay_out(*wholes(65)))
+    plan = plan_sync(lay_out(*wholes(64)), model.all)
     assert (len(plan.deletes), len(plan.updates), plan.generation) == (1, 1, 2)
     assert [item.spec.pool.resource_slice_count for item in plan.updates] == [1]
 
 
 def test_a_slice_that_somebody_deleted_is_created_in_a_new_generation() -> None:
-    pool = lay_out(*cards(129))
+    pool = lay_out(*wholes(129))
     stored = published(pool).all
     plan = plan_sync(pool, stored[1:])
     assert (len(plan.creates), len(plan.updates), plan.generation) == (1, 2, 2)
 
 
 def test_a_slice_that_somebody_changed_is_changed_back() -> None:
-    pool = lay_out(*cards(65))
+    pool = lay_out(*wholes(65))
     first, *rest = published(pool).all
     plan = plan_sync(pool, (replace(first, spec=replace(first.spec, devices=())), *rest))
     assert [item.spec for item in plan.updates] == [first.spec]
 
 
 def test_a_slice_of_ours_that_the_pool_does_not_have_is_deleted_and_nothing_else_written() -> None:
-    pool = lay_out(*cards(3))
+    pool = lay_out(*wholes(3))
     old = foreign("old-name", pool=ResourcePool(name=NODE, generation=1, resource_slice_count=1))
     plan = plan_sync(pool, (*published(pool).all, old))
     assert (plan.deletes, plan.updates, plan.creates) == ((old,), (), ())
@@ -132,13 +132,13 @@ def test_a_slice_of_ours_that_the_pool_does_not_have_is_deleted_and_nothing_else
 
 def test_a_pool_of_a_former_name_is_deleted() -> None:
     old = foreign(pool=ResourcePool(name="former", generation=7, resource_slice_count=1))
-    plan = plan_sync(lay_out(*cards(1)), (old,))
+    plan = plan_sync(lay_out(*wholes(1)), (old,))
     assert plan.deletes == (old,)
     assert plan.generation == 1
 
 
 def test_a_slice_of_our_name_in_another_pool_makes_way() -> None:
-    pool = lay_out(*cards(1))
+    pool = lay_out(*wholes(1))
     old = foreign(pool.slices[0].metadata.name, pool=ResourcePool(name="former", generation=1, resource_slice_count=1))
     plan = plan_sync(pool, (old,))
     assert (plan.deletes, len(plan.creates), plan.updates) == ((old,), 1, ())
@@ -150,19 +150,19 @@ def test_slices_of_others_are_never_touched() -> None:
         foreign("b", node_name="node-b"),
         foreign("c", node_name=None, all_nodes=True),
     )
-    pool = lay_out(*cards(1))
+    pool = lay_out(*wholes(1))
     assert plan_sync(pool, theirs).deletes == ()
     assert plan_sync(pool, (*published(pool).all, *theirs)).is_empty
 
 
 def test_the_generation_goes_on_from_the_largest_that_is_stored() -> None:
     obsolete = foreign(pool=ResourcePool(name=NODE, generation=41, resource_slice_count=1))
-    assert plan_sync(lay_out(*cards(1)), (obsolete,)).generation == 42
+    assert plan_sync(lay_out(*wholes(1)), (obsolete,)).generation == 42
 
 
 def test_an_update_that_was_cut_short_is_finished() -> None:
-    model = published(lay_out(*cards(129)))
-    pool = lay_out(*cards(129, sick=(3, 70)))
+    model = published(lay_out(*wholes(129)))
+    pool = lay_out(*wholes(129, sick=(3, 70)))
     plan = plan_sync(pool, model.all)
     model.apply(replace_updates(plan, plan.updates[:1]))
     model.apply(plan_sync(pool, model.all))
@@ -176,9 +176,9 @@ def replace_updates(plan: SyncPlan, updates: tuple[ResourceSlice, ...]) -> SyncP
 
 
 def test_a_node_that_was_made_anew_owns_the_slices() -> None:
-    model = published(lay_out(*cards(1)))
+    model = published(lay_out(*wholes(1)))
     owner = PoolOwner(driver=DRIVER, node_name=NODE, node_uid="uid-of-the-next")
-    pool = build_pool(Inventory(devices=tuple(cards(1))), owner=owner, shares=SharePolicy())
+    pool = build_pool(Inventory(devices=tuple(wholes(1))), owner=owner, shares=SharePolicy())
     model.apply(plan_sync(pool, model.all))
     assert [item.metadata.owner_references[0].uid for item in model.all] == ["uid-of-the-next"]
 
@@ -193,15 +193,15 @@ def with_times(item: ResourceSlice, time: str) -> ResourceSlice:
 
 def test_the_time_that_the_server_gave_a_taint_is_no_difference_and_is_kept() -> None:
     since = "2026-01-01T00:00:00Z"
-    model = published(lay_out(*cards(2, sick=(0,))))
+    model = published(lay_out(*wholes(2, sick=(0,))))
     stored = tuple(with_times(item, since) for item in model.all)
-    assert plan_sync(lay_out(*cards(2, sick=(0,))), stored).is_empty
-    [update] = plan_sync(lay_out(*cards(2, sick=(0, 1))), stored).updates
+    assert plan_sync(lay_out(*wholes(2, sick=(0,))), stored).is_empty
+    [update] = plan_sync(lay_out(*wholes(2, sick=(0, 1))), stored).updates
     assert [device.taints[0].time_added for device in update.spec.devices] == [since, None]
 
 
 def test_what_the_server_makes_of_a_slice_is_not_sent_again_and_again() -> None:
-    pool = lay_out(*cards(1))
+    pool = lay_out(*wholes(1))
     [sent] = published(pool).all
     changed = replace(sent, spec=replace(sent.spec, devices=()))
     version = sent.metadata.resource_version
@@ -211,7 +211,7 @@ def test_what_the_server_makes_of_a_slice_is_not_sent_again_and_again() -> None:
     assert len(plan_sync(pool, restore_sent((later,), written)).updates) == 1
 
 
-a_card = st.builds(
+a_whole = st.builds(
     lambda number, sick, parts: (
         a_partitionable_device(f"GPU-{number}") if parts else a_device(f"GPU-{number}", health=SICK if sick else None)
     ),
@@ -219,7 +219,7 @@ a_card = st.builds(
     st.booleans(),
     st.booleans(),
 )
-inventories = st.lists(a_card, max_size=70)
+inventories = st.lists(a_whole, max_size=70)
 
 
 @settings(max_examples=40, deadline=None)

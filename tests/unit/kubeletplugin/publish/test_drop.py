@@ -12,9 +12,9 @@ from tests.support.builder import DRIVER, NODE, a_device, a_partitionable_device
 
 
 def slices() -> tuple[ResourceSlice, ...]:
-    card = a_partitionable_device()
+    whole = a_partitionable_device()
     sick = a_device(
-        "GPU-P", partitions=card.partitions, counters=card.counters, health=Health(reason="Xid79", message="")
+        "GPU-P", partitions=whole.partitions, counters=whole.counters, health=Health(reason="Xid79", message="")
     )
     owner = PoolOwner(driver=DRIVER, node_name=NODE, node_uid="uid")
     inventory = Inventory(devices=(sick, a_device("GPU-1")))

@@ -35,12 +35,12 @@ def test_devices_stand_in_physical_order() -> None:
     assert names(lay_out(*devices)) == [device.name for device in devices]
 
 
-def test_a_card_stands_before_its_partitions_and_these_by_start_then_size() -> None:
+def test_a_device_stands_before_its_partitions_and_these_by_start_then_size() -> None:
     late, wide, small = a_partition(start=4), a_partition("2g.20gb", start=0, size=2), a_partition(start=0)
-    card = a_partitionable_device("GPU-P", late, wide, small)
+    whole = a_partitionable_device("GPU-P", late, wide, small)
     other = a_device("GPU-1")
-    expected = [card.name, *(card.partition_name(part) for part in (small, wide, late)), other.name]
-    assert names(lay_out(card, other)) == expected
+    expected = [whole.name, *(whole.partition_name(part) for part in (small, wide, late)), other.name]
+    assert names(lay_out(whole, other)) == expected
 
 
 def test_129_devices_are_three_slices_of_at_most_64() -> None:
@@ -49,26 +49,26 @@ def test_129_devices_are_three_slices_of_at_most_64() -> None:
     assert {item.spec.pool.resource_slice_count for item in pool.slices} == {3}
 
 
-def test_an_unhealthy_card_does_not_move_any_device() -> None:
+def test_an_unhealthy_device_does_not_move_any_device() -> None:
     well = [a_device(f"GPU-{number}") for number in range(129)]
     sick = [a_device(f"GPU-{number}", health=SICK if number == 5 else None) for number in range(129)]
     assert [len(item.spec.devices) for item in lay_out(*sick).slices] == [64, 64, 1]
     assert names(lay_out(*sick)) == names(lay_out(*well))
 
 
-def test_an_unhealthy_card_is_tainted_with_all_its_partitions() -> None:
-    card = a_partitionable_device()
-    sick = a_device("GPU-P", partitions=card.partitions, counters=card.counters, health=SICK)
+def test_an_unhealthy_device_is_tainted_with_all_its_partitions() -> None:
+    whole = a_partitionable_device()
+    sick = a_device("GPU-P", partitions=whole.partitions, counters=whole.counters, health=SICK)
     pool = lay_out(sick, a_device("GPU-1"))
-    *cards, well = pool.slices[-1].spec.devices
-    assert len(cards) == 4
-    for device in cards:
+    *ill, well = pool.slices[-1].spec.devices
+    assert len(ill) == 4
+    for device in ill:
         [taint] = device.taints
         assert (taint.key, taint.value, taint.effect) == ("dra-driver.io/unhealthy", "XidError", "NoSchedule")
     assert well.taints == ()
 
 
-def test_a_whole_card_is_shareable_and_a_partition_is_not() -> None:
+def test_a_whole_device_is_shareable_and_a_partition_is_not() -> None:
     whole, partition, *_ = lay_out(a_partitionable_device()).slices[-1].spec.devices
     assert whole.allow_multiple_allocations is True
     assert all(capacity.request_policy for capacity in whole.capacity.values())
@@ -77,7 +77,7 @@ def test_a_whole_card_is_shareable_and_a_partition_is_not() -> None:
     assert not any(capacity.request_policy for capacity in partition.capacity.values())
 
 
-def test_a_card_of_unknown_memory_is_not_shareable() -> None:
+def test_a_device_of_unknown_memory_is_not_shareable() -> None:
     [device] = lay_out(a_device(memory=None)).slices[0].spec.devices
     assert device.allow_multiple_allocations is None
 
@@ -93,10 +93,10 @@ def test_a_bad_device_is_left_out_alone() -> None:
 
 def test_a_bad_partition_is_left_out_alone() -> None:
     good, bad = a_partition(start=0), a_partition("1g.10gb_UPPER", start=1)
-    card = a_partitionable_device("GPU-P", good, bad)
-    pool = lay_out(card)
-    assert names(pool) == [card.name, card.partition_name(good)]
-    assert [item.subject for item in pool.left_out] == [card.partition_name(bad)]
+    whole = a_partitionable_device("GPU-P", good, bad)
+    pool = lay_out(whole)
+    assert names(pool) == [whole.name, whole.partition_name(good)]
+    assert [item.subject for item in pool.left_out] == [whole.partition_name(bad)]
 
 
 def test_of_two_devices_with_one_name_the_first_is_published() -> None:
@@ -118,21 +118,21 @@ def test_a_refused_device_is_left_out_with_the_reason() -> None:
     assert pool.left_out == (LeftOut(subject=devices[1].name, problem="too odd"),)
 
 
-def test_a_card_whose_counters_are_refused_is_published_whole() -> None:
-    card = a_partitionable_device()
-    pool = lay_out(card, refusals=Refusals(counter_sets={card.name: "too odd"}))
+def test_a_device_whose_counters_are_refused_is_published_whole() -> None:
+    whole = a_partitionable_device()
+    pool = lay_out(whole, refusals=Refusals(counter_sets={whole.name: "too odd"}))
     [item] = pool.slices
-    assert names(pool) == [card.name]
+    assert names(pool) == [whole.name]
     assert item.spec.devices[0].consumes_counters == ()
-    assert pool.left_out == (LeftOut(subject=card.name, problem="partitions: too odd"),)
+    assert pool.left_out == (LeftOut(subject=whole.name, problem="partitions: too odd"),)
 
 
 def test_what_an_administrator_cut_up_is_published_as_it_is() -> None:
     made = a_partition(start=0, permanent=True, uuid="MIG-1")
-    card = a_partitionable_device("GPU-P", made, a_partition(start=1))
-    pool = lay_out(card)
+    whole = a_partitionable_device("GPU-P", made, a_partition(start=1))
+    pool = lay_out(whole)
     [item] = pool.slices
-    assert names(pool) == [card.partition_name(made)]
+    assert names(pool) == [whole.partition_name(made)]
     assert item.spec.devices[0].consumes_counters == ()
 
 

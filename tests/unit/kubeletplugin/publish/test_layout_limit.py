@@ -3,7 +3,7 @@
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dra_driver.api.validation import validate_pool, validate_resource_slice
+from dra_driver.api.resource_slice_validation import validate_pool, validate_resource_slice
 from dra_driver.devices.model import Device, Health, Inventory, Partition, ShareEnforcement
 from kubeletplugin.publish.feature import Features
 from kubeletplugin.publish.layout import PoolOwner, Refusals, build_pool
@@ -22,7 +22,7 @@ partitions = st.builds(
 
 
 @st.composite
-def cards(draw: st.DrawFn) -> Device:
+def wholes(draw: st.DrawFn) -> Device:
     found: list[Partition] = draw(st.lists(partitions, max_size=6))
     return a_device(
         draw(st.sampled_from([f"GPU-{number}" for number in range(200)])),
@@ -35,7 +35,7 @@ def cards(draw: st.DrawFn) -> Device:
     )
 
 
-inventories = st.builds(Inventory, devices=st.lists(cards(), max_size=40).map(tuple))
+inventories = st.builds(Inventory, devices=st.lists(wholes(), max_size=40).map(tuple))
 all_features = st.builds(Features, sharing=st.booleans(), partitions=st.booleans(), taints=st.booleans())
 
 
@@ -51,8 +51,8 @@ def test_every_pool_is_valid_and_nothing_is_lost(inventory: Inventory, features:
         assert len(item.spec.shared_counters) <= 8
     published = {device.name for item in pool.slices for device in item.spec.devices}
     left_out = {item.subject for item in pool.left_out}
-    for card in inventory.devices:
-        assert not card.offered_whole or {card.name} & (published | left_out)
+    for whole in inventory.devices:
+        assert not whole.offered_whole or {whole.name} & (published | left_out)
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])

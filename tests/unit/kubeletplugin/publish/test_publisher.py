@@ -1,5 +1,3 @@
-import asyncio
-
 from prometheus_client import CollectorRegistry
 
 from dra_driver.kube.backoff import Backoff
@@ -22,7 +20,6 @@ def a_publisher(quiet_s: float) -> Publisher:
 
 async def test_somebody_who_keeps_changing_slices_is_answered_ever_more_slowly() -> None:
     publisher = a_publisher(quiet_s=60)
-    await asyncio.sleep(0)
     assert [publisher._pace(mended=True) for _ in range(6)] == [0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
 
 

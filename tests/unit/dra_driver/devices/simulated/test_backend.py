@@ -1,4 +1,5 @@
 import json
+import os
 import threading
 from collections.abc import Iterable
 from pathlib import Path
@@ -67,6 +68,13 @@ def test_overrides_that_are_malformed_from_the_start_hide_no_device(tmp_path: Pa
     inventory = a_backend(tmp_path).read_inventory()
     assert len(inventory.devices) == 8
     assert len(inventory.left_out) == 1
+
+
+def test_overrides_in_a_fifo_keep_nobody_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "overrides.yaml")
+    inventory = a_backend(tmp_path).read_inventory()
+    assert [left.problem for left in inventory.left_out] == ["cannot be read, not a file"]
+    assert len(inventory.devices) == 8
 
 
 def test_overrides_that_cannot_be_read_hide_no_device(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from dra_driver.devices.model import DeviceType
-from dra_driver.devices.simulated.document import decode_document, parse_document, suggest
+from dra_driver.devices.simulated.document import decode_document, parse_document
 from dra_driver.errors import InvalidError
 
 
@@ -93,5 +93,23 @@ def test_a_document_that_holds_itself_is_refused() -> None:
     assert problems("&a {type: gpu, items: [*a]}") != []
 
 
-def test_far_words_are_not_suggested() -> None:
-    assert suggest("zebra", ["model", "memory"]) == ""
+@pytest.mark.parametrize("text", ["type: !!bool x", "type: !!timestamp x", "type: !!int x", "type: !!binary x"])
+def test_a_value_that_is_not_what_its_tag_says_is_malformed(text: str) -> None:
+    (problem,) = problems(text)
+    assert "malformed YAML, " in problem
+
+
+@pytest.mark.parametrize("key", ["null", "1", "1.5", "true", "2001-01-01"])
+def test_a_key_of_another_type_is_named(key: str) -> None:
+    (problem,) = problems(f"type: gpu\ncounters: {{{key}: 1}}")
+    assert problem.startswith("counters.")
+    assert "want text" in problem
+
+
+def test_aliases_of_aliases_are_looked_at_once() -> None:
+    lines = ["a: &l0 [x]", *(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 30))]
+    assert "a: unknown field (line 1)" in problems("\n".join(lines))
+
+
+def test_a_document_that_nobody_wrote_by_hand_is_refused_at_once() -> None:
+    assert problems("#" * 70_000) == ["70000 characters, want at most 65536"]

@@ -12,6 +12,11 @@ from dra_driver.api.codec import decode
 from dra_driver.api.core_v1 import NodeSelector, NodeSelectorTerm
 from dra_driver.api.meta_v1 import ObjectMeta
 from dra_driver.api.quantity import Quantity
+from dra_driver.api.resource_slice_validation import (
+    validate_pool,
+    validate_resource_slice,
+    validate_resource_slice_spec,
+)
 from dra_driver.api.resource_v1 import (
     CapacityRequestPolicy,
     CapacityRequestPolicyRange,
@@ -26,7 +31,6 @@ from dra_driver.api.resource_v1 import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from dra_driver.api.validation import validate_pool, validate_resource_slice, validate_resource_slice_spec
 
 TESTDATA = Path(__file__).parent / "testdata" / "resource_slice.jsonl"
 RECORDED = [json.loads(line) for line in TESTDATA.read_text().splitlines()]
@@ -211,7 +215,7 @@ def test_a_limit_is_exact(build: Callable[[int], ResourceSlice], limit: int) -> 
             ["validRange.min: -1 is outside of what a step can count, want 0 to 9223372036854775807"],
         ),
     ],
-    ids=["whole card", "with max", "no default", "off step", "step too large", "below", "above", "no step", "negative"],
+    ids=["whole", "with max", "no default", "off step", "step too large", "below", "above", "no step", "negative"],
 )
 def test_a_request_policy_adds_up(device: Device, expected: list[str]) -> None:
     prefix = "spec.devices[0].capacity['memory'].requestPolicy."

@@ -1,0 +1,228 @@
+"""What a node plugin's token can do: what it needs, and nothing to the slices of other nodes."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.cluster import Cluster
+from tests.cluster.network import CommandError
+from tests.cluster.plugin import (
+    DRIVER,
+    NAMESPACE,
+    SERVICE_ACCOUNT,
+    apply_chart_without_daemonset,
+    render_chart_without_daemonset,
+)
+from tests.cluster.scenario import Manifest, Workload, a_claim, remove
+
+OWN = "node-a"
+
+# Not a real node, whose kubelet would delete slices of a driver that does not run there.
+FOREIGN = "node-z"
+
+VERSIONS = ("v1", "v1beta2", "v1beta1")
+NOT_ITS_OWN = f"the node plugin on node {OWN} may write the slices of its own node only, not those of node {FOREIGN}"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def chart(cluster: Cluster) -> Iterator[None]:
+    apply_chart_without_daemonset(cluster)
+    yield
+    cluster.kubectl("delete", "resourceslices", "--all")
+    remove(cluster, *render_chart_without_daemonset(cluster), namespace=NAMESPACE)
+
+
+@pytest.fixture(scope="module")
+def token(cluster: Cluster, chart: None) -> Path:
+    """The plugin's token as a Pod on `OWN` has it, known to work: a new policy holds only after a moment."""
+    kubeconfig = cluster.token_for(SERVICE_ACCOUNT, NAMESPACE, OWN)
+    foreign = json.dumps(a_slice(FOREIGN))
+
+    def is_refused() -> bool:
+        return NOT_ITS_OWN in refusal(cluster, kubeconfig, "create", "--dry-run=server", "-f", "-", stdin=foreign)
+
+    cluster.wait_for("the policy to be in force", is_refused)
+    return kubeconfig
+
+
+@pytest.fixture
+def foreign(cluster: Cluster) -> Iterator[Manifest]:
+    """A slice of another node, as stored."""
+    cluster.apply(a_slice(FOREIGN))
+    yield cluster.get("resourceslice", FOREIGN)
+    cluster.delete("resourceslice", FOREIGN)
+
+
+def a_slice(node: str, version: str = "v1", *, driver: str = DRIVER, pool: str = "", **spec: object) -> Manifest:
+    """Build a slice with the name of its node, and one device; `spec` replaces the node."""
+    attributes = {"attributes": {"model": {"string": "H100"}}}
+    device = {"name": "gpu-0", **({"basic": attributes} if version == "v1beta1" else attributes)}
+    return {
+        "apiVersion": f"resource.k8s.io/{version}",
+        "kind": "ResourceSlice",
+        "metadata": {"name": node},
+        "spec": {
+            "driver": driver,
+            "pool": {"name": pool or node, "generation": 1, "resourceSliceCount": 1},
+            "devices": [device],
+            **(spec or {"nodeName": node}),
+        },
+    }
+
+
+def refusal(cluster: Cluster, kubeconfig: Path, *arguments: str, stdin: str | None = None) -> str:
+    """Say why a command of kubectl is refused; nothing if it is not."""
+    try:
+        cluster.kubectl_as(kubeconfig, *arguments, stdin=stdin)
+    except CommandError as error:
+        return str(error.stderr)
+    return ""
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_slices_of_another_node_are_out_of_reach(
+    cluster: Cluster, token: Path, foreign: Manifest, version: str
+) -> None:
+    kind = f"resourceslices.{version}.resource.k8s.io"
+    changed = a_slice(FOREIGN, version)
+    changed["metadata"]["resourceVersion"] = foreign["metadata"]["resourceVersion"]
+    changed["spec"]["devices"] = []
+    another = a_slice(FOREIGN, version)
+    another["metadata"] = {"name": "another"}
+    for arguments, manifest in (
+        (("create", "--filename", "-"), another),
+        (("replace", "--filename", "-"), changed),
+        (("patch", kind, FOREIGN, "--type=merge", "--patch", '{"spec": {"devices": []}}'), None),
+        (("delete", kind, FOREIGN), None),
+    ):
+        stdin = json.dumps(manifest) if manifest else None
+        assert NOT_ITS_OWN in refusal(cluster, token, *arguments, stdin=stdin), arguments
+    assert cluster.list("resourceslices") == [foreign]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_slices_of_its_own_node_are_its_to_write(cluster: Cluster, token: Path, version: str) -> None:
+    kind = f"resourceslices.{version}.resource.k8s.io"
+    cluster.kubectl_as(token, "create", "--filename", "-", stdin=json.dumps(a_slice(OWN, version)))
+    cluster.kubectl_as(token, "patch", kind, OWN, "--type=merge", "--patch", '{"spec": {"devices": []}}')
+    assert "devices" not in cluster.get("resourceslice", OWN)["spec"]
+    cluster.kubectl_as(token, "delete", kind, OWN)
+    assert cluster.list("resourceslices") == []
+
+
+@pytest.mark.parametrize(
+    ("manifest", "reason"),
+    [
+        pytest.param(a_slice(OWN, pool=FOREIGN, nodeName=OWN), f"own node only, not to pool {FOREIGN}", id="pool"),
+        pytest.param(a_slice(OWN, driver="other.example.com"), "not of other.example.com", id="driver"),
+        pytest.param(a_slice(OWN, allNodes=True), "not those of several nodes", id="all nodes"),
+        pytest.param(
+            a_slice(OWN, nodeSelector={"nodeSelectorTerms": [{"matchFields": [
+                {"key": "metadata.name", "operator": "In", "values": [OWN]}]}]}),
+            "not those of several nodes", id="node selector",
+        ),
+    ],
+)  # fmt: skip
+def test_slices_that_reach_beyond_its_own_pool_are_refused(
+    cluster: Cluster, token: Path, manifest: Manifest, reason: str
+) -> None:
+    assert reason in refusal(cluster, token, "create", "--filename", "-", stdin=json.dumps(manifest))
+
+
+def test_a_token_that_is_bound_to_no_node_writes_no_slice(cluster: Cluster, token: Path, foreign: Manifest) -> None:
+    unbound = cluster.token_for(SERVICE_ACCOUNT, NAMESPACE)
+    create = ("create", "--filename", "-")
+    said = refusal(cluster, unbound, *create, stdin=json.dumps(a_slice(OWN)))
+    assert "the token of the node plugin is bound to no node" in said
+    assert "bound to no node" in refusal(cluster, unbound, "delete", "resourceslice", FOREIGN)
+    assert cluster.list("resourceslices") == [foreign]
+
+
+def test_an_administrator_is_not_confined(cluster: Cluster, token: Path) -> None:
+    cluster.apply(a_slice(FOREIGN, driver="other.example.com"))
+    cluster.delete("resourceslice", FOREIGN)
+
+
+def rights(cluster: Cluster, kubeconfig: Path) -> set[tuple[str, str]]:
+    """List what roles allow a user in a namespace, as resources and verbs."""
+    review = {
+        "kind": "SelfSubjectRulesReview",
+        "apiVersion": "authorization.k8s.io/v1",
+        "spec": {"namespace": "default"},
+    }
+    command = ("create", "--validate=false", "--output=json", "--filename", "-")
+    answer = cluster.kubectl_as(kubeconfig, *command, stdin=json.dumps(review))
+    return {
+        (f"{resource}.{group}".rstrip("."), verb)
+        for rule in json.loads(answer)["status"]["resourceRules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def test_the_roles_of_its_account_allow_what_it_needs_and_no_more(cluster: Cluster, token: Path) -> None:
+    everybody = rights(cluster, cluster.token_for("default", NAMESPACE))
+    slices, every = "resourceslices.resource.k8s.io", ("get", "list", "watch", "create", "update", "patch", "delete")
+    assert rights(cluster, token) - everybody == {
+        ("nodes", "get"),
+        ("resourceclaims.resource.k8s.io", "get"),
+        ("events", "create"),
+        ("events", "patch"),
+        *((slices, verb) for verb in every),
+    }
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "get secrets --all-namespaces",
+        "get configmaps --namespace kube-system",
+        "get pods --all-namespaces",
+        "get nodes",
+        "get resourceclaims --all-namespaces",
+        "get deviceclasses",
+        "get events --all-namespaces",
+        "label node node-a owned=yes",
+        "patch node node-a --subresource=status --patch {}",
+        "taint node node-a owned=yes:NoExecute",
+        "delete node node-b",
+        'patch resourceclaim held --type=merge --patch {"metadata":{"labels":{"a":"b"}}}',
+        'patch resourceclaim held --subresource=status --type=merge --patch {"status":{"devices":[]}}',
+        "delete resourceclaim held",
+        "delete deviceclass gpu.dra-driver.io",
+        "delete validatingadmissionpolicybinding dra-kubeletplugin",
+        "create token dra-kubeletplugin --namespace dra-driver",
+        "create clusterrolebinding owned --clusterrole=cluster-admin --serviceaccount=dra-driver:dra-kubeletplugin",
+        "run pod --image=busybox",
+        "delete --raw /apis/resource.k8s.io/v1/resourceslices",
+        "get --raw /api/v1/nodes/node-b/proxy/pods",
+    ],
+)  # fmt: skip
+def test_it_is_refused_what_it_does_not_need(cluster: Cluster, token: Path, workload: Workload, arguments: str) -> None:
+    workload.apply(a_claim("held"))
+    assert "is forbidden: User" in refusal(cluster, token, *arguments.split())
+
+
+def test_it_reads_its_node_and_a_claim_and_tells_of_them(cluster: Cluster, token: Path, workload: Workload) -> None:
+    workload.apply(a_claim("held"))
+    uid = cluster.kubectl_as(token, "get", "resourceclaim", "held", "--output=jsonpath={.metadata.uid}")
+    cluster.kubectl_as(token, "get", "node", OWN)
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "told", "namespace": "default"},
+        "involvedObject": {
+            "kind": "ResourceClaim",
+            "name": "held",
+            "namespace": "default",
+            "uid": uid,
+        },
+        "reason": "PrepareFailed",
+        "message": "told by a test",
+        "type": "Warning",
+    }
+    cluster.kubectl_as(token, "create", "--filename", "-", stdin=json.dumps(event))
+    cluster.delete("event", "told")

@@ -1,0 +1,85 @@
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from cdi import ContainerEdits
+from dra_driver.api.resource_v1 import ResourceClaim
+from dra_driver.devices.model import Device, Partition
+from dra_driver.errors import ClaimError
+from kubeletplugin.discovery import Discovery
+from kubeletplugin.metric import Metrics
+from kubeletplugin.prepare.artifact import Artifacts
+from kubeletplugin.prepare.checkpoint import Checkpoint
+from kubeletplugin.prepare.preparer import Owned, Preparer
+from kubeletplugin.prepare.record import ClaimRecord, ClaimRef
+from kubeletplugin.prepare.spec import Names
+from kubeletplugin.service import PluginService
+from tests.support.builder import DRIVER, NODE, FakeBackend, a_claim, a_device, a_ref, a_result
+
+SOUND, ODD = a_device("GPU-0"), a_device("GPU-1")
+
+
+class OddBackend(FakeBackend):
+    """A backend with a bug that one device brings out."""
+
+    def render_edits(self, device: Device, partition: Partition | None) -> ContainerEdits:
+        if device == ODD:
+            raise KeyError("minor")
+        return super().render_edits(device, partition)
+
+
+class FakeClaims:
+    """The claims of an API server."""
+
+    def __init__(self, *claims: ResourceClaim) -> None:
+        self._claims = {claim.metadata.uid: claim for claim in claims}
+
+    async def read_claim(self, ref: ClaimRef) -> ResourceClaim:
+        return self._claims[ref.uid]
+
+
+class FakeEvents:
+    """Remembers what was told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str, str]] = []
+
+    def record_claim_failure(self, ref: ClaimRef, reason: str, message: str) -> None:
+        self.told.append((ref.uid, reason, message))
+
+
+@pytest.fixture
+def executor() -> Iterator[Executor]:
+    with ThreadPoolExecutor(2) as executor:
+        yield executor
+
+
+async def test_a_bug_that_one_claim_brings_out_does_not_fail_the_others(tmp_path: Path, executor: Executor) -> None:
+    names = Names(DRIVER)
+    checkpoint = Checkpoint(tmp_path / "claims")
+    checkpoint.read_all()
+    artifacts = Artifacts(names=names, cdi_dir=tmp_path / "cdi", shim_dir=tmp_path / "shim")
+    artifacts.ensure_directories()
+    preparer = Preparer(
+        Owned(driver=DRIVER, pool=NODE, slots=16),
+        checkpoint=checkpoint,
+        artifacts=artifacts,
+        catalog=Discovery([OddBackend((SOUND, ODD))]).current,
+    )
+    good, bad = a_ref("uid-1"), a_ref("uid-2", "claim-2")
+    claims = FakeClaims(a_claim(a_result(SOUND.name), ref=good), a_claim(a_result(ODD.name), ref=bad))
+    events, registry = FakeEvents(), CollectorRegistry()
+    service = PluginService(
+        preparer, names=names, claims=claims, events=events, metrics=Metrics(registry), executor=executor
+    )
+    outcomes = await service.prepare([bad, good])
+    assert isinstance(outcomes[good.uid], ClaimRecord)
+    assert isinstance(outcomes[bad.uid], ClaimError)
+    text = "claim default/claim-2: unforeseen KeyError, see the plugin's log"
+    assert str(outcomes[bad.uid]) == text
+    assert events.told == [(bad.uid, "PrepareFailed", text)]
+    assert registry.get_sample_value("dra_kubeletplugin_prepare_total", {"result": "error"}) == 1
+    assert await service.unprepare([bad, good]) == {bad.uid: None, good.uid: None}
