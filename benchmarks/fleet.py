@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from benchmarks.report import percentile, render_table
+from benchmarks.report import Cell, percentile, render_table
 from controller.allocator import CelCompiler, Cluster, Placed, SelectorCache
 from dra_driver.api.codec import decode
 from dra_driver.api.core_v1 import Node
@@ -249,11 +249,12 @@ def measure_memory_mb(field_: str = "VmRSS") -> float:
 
 def render_decisions(decisions: Decisions) -> str:
     """Render p50 and p99 by kind and of all, and claims a second."""
-    rows = [
+    rows: list[tuple[Cell, ...]] = [
         (kind, len(times), *_figures(times), decisions.unplaced[kind])
-        for kind, times in (*decisions.times.items(), ("all", decisions.all))
+        for kind, times in decisions.times.items()
         if times
     ]
+    rows.append(("all", len(decisions.all), *_figures(decisions.all), sum(decisions.unplaced.values())))
     p99 = _p99_ms(decisions)
     rate = len(decisions.all) / decisions.total
     return (
