@@ -18,7 +18,7 @@ from controller.allocator.allocation import (
 )
 from controller.allocator.error import AllocationError
 from controller.allocator.feature import Features
-from controller.allocator.look import Glance, find_glance, look_at_node
+from controller.allocator.look import Glance, Numbers, Sight, find_glance, look_at_node, see_devices
 from controller.allocator.policy import Policy
 from controller.allocator.pool import Pool, gather_pools
 from controller.allocator.selector import SelectorCache
@@ -79,7 +79,8 @@ class Cluster:
     _pools: dict[str, tuple[Pool, ...]] = field(default_factory=dict)
     _users: dict[PoolId, set[str]] = field(default_factory=dict)
     _looks: dict[Glance, dict[str, Hashable]] = field(default_factory=dict)
-    _numbers: dict[Hashable, int] = field(default_factory=dict)
+    _sights: dict[Glance, dict[str, Sight]] = field(default_factory=dict)
+    _numbers: Numbers = field(default_factory=dict)
     _refused: dict[tuple[bytes, ...], _Refusals] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -185,6 +186,7 @@ class Cluster:
         """
         if len(self._numbers) >= _NUMBERS_MAX:
             self._looks.clear()
+            self._sights.clear()
             self._numbers.clear()
             self._refused.clear()
         refused = self._refusals_of(claims)
@@ -247,12 +249,19 @@ class Cluster:
         if looks is None:
             if len(self._looks) >= _LOOKS_MAX:
                 self._looks.clear()
+                self._sights.clear()
             looks = self._looks[glance] = {}
         return looks
 
     def _look(self, glance: Glance, node: str) -> Hashable:
-        """Look at a node; numbers compare faster than what they stand for."""
-        look = look_at_node(self.nodes[node], self.pools(node), self.state, glance, self.selectors)
+        """Look at a node."""
+        sights = self._sights.setdefault(glance, {})
+        sight = sights.get(node)
+        pools = self.pools(node)
+        if sight is None:
+            sight = see_devices(self.nodes[node], pools, glance, self.selectors, self._numbers)
+            sights[node] = sight
+        look = look_at_node(self.nodes[node], pools, sight, self.state)
         return self._numbers.setdefault(look, len(self._numbers))
 
     def _forget_looks(self, node: str) -> None:
@@ -290,6 +299,8 @@ class Cluster:
     def _forget(self, nodes: Iterable[str]) -> None:
         for node in nodes:
             self._forget_looks(node)
+            for sights in self._sights.values():
+                sights.pop(node, None)
             for pool in self._pools.pop(node, ()):
                 self._users[pool.id].discard(node)
 
