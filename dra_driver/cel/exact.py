@@ -31,7 +31,7 @@ from dra_driver.cel.plan import (
     Step,
     Variable,
 )
-from dra_driver.cel.slot import Names
+from dra_driver.cel.slot import ROOT, Names
 from dra_driver.cel.value import NONE, Map, Optional, Value, map_key, optional_of, type_name
 
 CHECK_EVERY: Final = 100
@@ -86,7 +86,7 @@ def _path(path: Path, names: Names) -> Counted:
         case Relative():
             start = compile_counted(path.operand, names)
         case Variable():
-            start = _variable(path.name, names)
+            start = _variable(path.name, names, is_whole=not path.keys)
     return _keys(start, [_key(key, names) for key in path.keys])
 
 
@@ -136,8 +136,11 @@ def _key(key: AnyKey, names: Names) -> tuple[Counted, bool, bool]:
     return run, key.optional, False
 
 
-def _variable(name: str, names: Names) -> Counted:
+def _variable(name: str, names: Names, *, is_whole: bool) -> Counted:
+    """Read a variable. All of `device` is another map each time, which as a key is equal to none but itself."""
     place = names.find(name)
+    if place == ROOT and is_whole:
+        return lambda run: run.slots[ROOT].copy()
     if not names.is_accumulator(place):
         return lambda run: run.slots[place]
 

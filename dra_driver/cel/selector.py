@@ -28,9 +28,10 @@ from dra_driver.cel.parser import parse
 from dra_driver.cel.plan import Step, plan
 from dra_driver.cel.reads import Read, find_reads, project
 from dra_driver.cel.slot import FIRST, Names
+from dra_driver.cel.tree import MapNode, walk
 from dra_driver.cel.type import Kind, Type
 from dra_driver.cel.validate import validate
-from dra_driver.cel.value import LISTS, Value, type_name
+from dra_driver.cel.value import LISTS, Optional, TypeValue, Value, type_name
 
 MAX_COST: Final = 1_000_000
 MAX_LENGTH: Final = 10 * 1024
@@ -88,7 +89,7 @@ class Program:
         self._counted = exact.compile_counted(step, names)
         self._slots: list[Value] = [None] * names.size
         self._is_flat = names.size == FIRST
-        self._fast = self._compile_fast(step)
+        self._fast = None if _has_keys_by_identity(checked) else self._compile_fast(step)
 
     def _compile_fast(self, step: Step) -> Callable[[list[Value]], Value] | None:
         """Make a closure that does not count, if the limit is out of reach."""
@@ -152,6 +153,19 @@ class Program:
         )
 
 
+def _has_keys_by_identity(checked: Checked) -> bool:
+    """Tell whether maps may have keys that equal nothing but themselves; what counts keeps track of identity."""
+    return any(
+        checked.types[entry.key.id].kind not in _PLAIN_KEYS
+        for node in walk(checked.root)
+        if isinstance(node, MapNode)
+        for entry in node.entries
+    )
+
+
+_PLAIN_KEYS: Final = frozenset((Kind.BOOL, Kind.INT, Kind.UINT, Kind.DOUBLE, Kind.STRING))
+
+
 class Selector(Program):
     """A compiled expression that gives a bool."""
 
@@ -201,15 +215,23 @@ class DerivedAttribute(Program):
     def evaluate(self, device: DeviceInput) -> Scalar | tuple[Scalar, ...]:
         """Give the value for a device. Raises EvaluationError."""
         value = self.value(device)
-        if type(value) in _SCALARS:
-            return value  # type: ignore[no-any-return]
+        scalar = _native(value)
+        if type(scalar) in _SCALARS:
+            return scalar  # type: ignore[no-any-return]
         if isinstance(value, LISTS):
-            elements = tuple(value)
+            elements = tuple(map(_native, value))
             if all(type(element) is type(elements[0]) and type(element) in _SCALARS for element in elements):
                 return elements
         raise self._error(
             device, f"gives a {type_name(value)}, want a scalar or a list of one kind", EvaluationError, 0
         )
+
+
+def _native(value: Value) -> Value:
+    """Give what the API would hold: a type is its name, and an optional is its value."""
+    while type(value) is Optional and value.present:
+        value = value.value
+    return value.name if type(value) is TypeValue else value
 
 
 _SCALARS: Final = frozenset((bool, int, str, Semver))
