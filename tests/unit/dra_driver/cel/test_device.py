@@ -68,7 +68,7 @@ def test_a_derived_attribute_has_a_value(expression: str, value: object) -> None
         ("dyn([type(1), type('a')])", ("int", "string")),
         ("dyn(type(device))", "map"),
         ("dyn(optional.of(1))", 1),
-        ("dyn([optional.of(1), optional.of(optional.of(2))])", (1, 2)),
+        ("[dyn(optional.of(1)), dyn(optional.of(optional.of(2)))]", (1, 2)),
     ],
 )
 def test_a_type_as_an_attribute_is_its_name_and_an_optional_its_value(expression: str, value: object) -> None:
