@@ -21,14 +21,16 @@ def build_results(
 ) -> tuple[AllocationResult, ...]:
     """Give one result a claim, in order. Raises AllocationError for a node selector with several terms."""
     results = []
-    for index, plan in enumerate(table.claims):
-        own = [grant for grant in grants if grant.alternative.claim == index]
+    by_claim: list[list[Grant]] = [[] for _ in table.claims]
+    for grant in grants:
+        by_claim[grant.alternative.claim].append(grant)
+    for index, (plan, own) in enumerate(zip(table.claims, by_claim, strict=True)):
         chosen = [
             request.alternatives[choices.get((index, position), 0)] for position, request in enumerate(plan.requests)
         ]
         devices = DeviceAllocationResult(
-            results=tuple(_build_device(table, grant, new_share_id) for grant in own),
-            config=tuple(_build_config(plan, chosen)),
+            results=tuple([_build_device(table, grant, new_share_id) for grant in own]),
+            config=tuple(_build_config(plan, chosen)) if _is_configured(plan, chosen) else (),
         )
         selector = _build_node_selector(table, own, plan.name)
         results.append(AllocationResult(devices=devices, node_selector=selector))
@@ -54,6 +56,10 @@ def _build_device(table: Table, grant: Grant, new_share_id: Callable[[], str]) -
             candidate.slice.spec.skip_node_operations if table.features.optional_node_operations else ()
         ),
     )
+
+
+def _is_configured(plan: ClaimPlan, chosen: list[Alternative]) -> bool:
+    return bool(plan.claim.spec.devices.config) or any(entry.device_class.spec.config for entry in chosen)
 
 
 def _build_config(plan: ClaimPlan, chosen: list[Alternative]) -> Iterator[DeviceAllocationConfiguration]:
