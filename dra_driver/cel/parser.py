@@ -26,7 +26,7 @@ from dra_driver.cel import literal
 from dra_driver.cel.error import CompileError, issue_at
 from dra_driver.cel.macro import MacroError, Nodes, expand
 from dra_driver.cel.token import RESERVED, LexicalError, Token, read_tokens
-from dra_driver.cel.tree import Call, Entry, Ident, ListNode, Literal, MapNode, MessageNode, Node, Select
+from dra_driver.cel.tree import Call, Entry, Field, Ident, ListNode, Literal, MapNode, MessageNode, Node, Select
 
 MAX_CODE_POINTS: Final = 100_000
 MAX_DEPTH: Final = 250
@@ -315,23 +315,23 @@ class _Parser:
         self.position = ahead
         self.token = self.tokens[ahead]
         opening = self.advance()
-        values: list[Node] = []
+        fields: list[Field] = []
         height = 0
         while self.token.kind not in ("}", ","):
-            self.accept("?")
+            optional = self.accept("?")
             if self.token.kind not in ("name", "quoted"):
                 raise self.unexpected("the name of a field")
-            self.advance()
+            name = self.advance()
             self.take(":")
             node, other = self.expr()
-            values.append(node)
+            fields.append(Field(name.offset, name.text.strip("`"), node, optional))
             height = max(height, other)
             if self.token.kind != "," or self.peek().kind == "}":
                 break
             self.advance()
         self.accept(",")
         self.take("}", "',' or '}'")
-        return MessageNode(self.nodes.number(), opening.offset, dot + ".".join(names), values), height
+        return MessageNode(self.nodes.number(), opening.offset, dot + ".".join(names), fields), height
 
     def list_literal(self) -> tuple[Node, int]:
         opening = self.advance()

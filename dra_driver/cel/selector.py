@@ -25,9 +25,10 @@ from dra_driver.cel.error import (
 from dra_driver.cel.estimate import estimate
 from dra_driver.cel.fast import Unfit, compile_step
 from dra_driver.cel.parser import parse
-from dra_driver.cel.plan import Step, plan
+from dra_driver.cel.plan import plan
 from dra_driver.cel.reads import Read, find_reads, project
 from dra_driver.cel.slot import FIRST, Names
+from dra_driver.cel.step import Step
 from dra_driver.cel.tree import MapNode, walk
 from dra_driver.cel.type import Kind, Type
 from dra_driver.cel.validate import validate

@@ -65,7 +65,7 @@ def test_a_derived_attribute_has_a_value(expression: str, value: object) -> None
     ("expression", "value"),
     [
         ("dyn(string)", "string"),
-        ("dyn([type(1), type('a')])", ("int", "string")),
+        ("[dyn(int), dyn(type('a'))]", ("int", "string")),
         ("dyn(type(device))", "map"),
         ("dyn(optional.of(1))", 1),
         ("[dyn(optional.of(1)), dyn(optional.of(optional.of(2)))]", (1, 2)),
