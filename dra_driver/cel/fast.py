@@ -71,6 +71,8 @@ def _apply(step: Apply, names: Names) -> Run:
     folded = _fold_constants(step)
     if folded is not None:
         return folded
+    if step.overload in _ORDERS and (ordering := _quantity_ordering(step, names)) is not None:
+        return ordering
     arguments = [compile_step(each, names) for each in step.arguments]
     if step.overload in NEEDS_LIST:
         place = NEEDS_LIST[step.overload]
@@ -80,7 +82,7 @@ def _apply(step: Apply, names: Names) -> Run:
     if step.non_strict:
         return _non_strict(step.run, arguments[0])
     if step.overload in _ORDERS:
-        return _quantity_ordering(step, names) or _ordering(step, arguments)
+        return _ordering(step, arguments)
     return _call(step.run, arguments, early=step.early)
 
 

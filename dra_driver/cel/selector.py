@@ -88,17 +88,18 @@ class Program:
         step = plan(checked, env)
         names = Names()
         self._counted = exact.compile_counted(step, names)
-        self._slots: list[Value] = [None] * names.size
-        self._is_flat = names.size == FIRST
-        self._fast = None if _has_keys_by_identity(checked) else self._compile_fast(step)
+        fast_names = Names()
+        self._fast = None if _has_keys_by_identity(checked) else self._compile_fast(step, fast_names)
+        self._slots: list[Value] = [None] * max(names.size, fast_names.size)
+        self._is_flat = fast_names.size == FIRST
 
-    def _compile_fast(self, step: Step) -> Callable[[list[Value]], Value] | None:
+    def _compile_fast(self, step: Step, names: Names) -> Callable[[list[Value]], Value] | None:
         """Make a closure that does not count, if the limit is out of reach."""
         margin = _FORMAT_MARGIN if "validate" in self.expression else _MARGIN
         if self.estimated_cost * margin > self._limit:
             return None
         try:
-            return compile_step(step, Names())
+            return compile_step(step, names)
         except Unfit:
             return None
 

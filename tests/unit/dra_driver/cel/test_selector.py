@@ -50,6 +50,7 @@ VERDICTS = {
     "[1, 2].includes(1)": True,
     f"{BARE}.numbers.exists(x, x > 2)": True,
     "has(device.attributes.nope)": True,
+    'quantity("2").compareTo([1].map(x, quantity("1"))[0]) >= 0': True,
     f"{BARE}.numbers in {{{BARE}.numbers: 1}}": False,
     f"cel.bind(list, {BARE}.numbers, list in {{list: 1}})": True,
     f"{{{BARE}: 1}} == {{{BARE}: 1}}": False,
