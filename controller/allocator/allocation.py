@@ -99,9 +99,9 @@ def allocate_from(problem: Problem, pools: Sequence[Pool], state: AllocatedState
 
 def solve_table(table: Table, budget: int, new_share_id: Callable[[], str]) -> Answer:
     """Answer the question of a table that is planned and ordered. Raises AllocationError."""
-    ledger = walk(table, min(budget, _PLAIN_BUDGET))
-    if ledger is not None:
-        return Allocated(build_results(table, ledger.grants, {}, new_share_id))
+    way = walk(table, min(budget, _PLAIN_BUDGET))
+    if way is not None:
+        return Allocated(build_results(table, way.grants, way.choices, new_share_id))
     search = search_table(table, budget)
     if search is None:
         return Undecided()

@@ -25,7 +25,7 @@ from controller.allocator.request import (
     parse_constraints,
 )
 from controller.allocator.selector import SelectorCache
-from controller.allocator.state import AllocatedState, DeviceId
+from controller.allocator.state import AllocatedState, Change, DeviceId
 from controller.allocator.taint import untolerated_taint
 from dra_driver.api.core_v1 import Node
 from dra_driver.api.resource_v1 import DeviceClass, ResourceClaim
@@ -45,6 +45,7 @@ class Table:
     refuses_stale_shares: bool = True
     candidates: list[Candidate] = field(default_factory=list)
     pool_of: list[Pool] = field(default_factory=list)
+    starts: dict[Pool, int] = field(default_factory=dict)
     held: list[bool] = field(default_factory=list)
     forgiven: frozenset[Blocker] = frozenset()
     uncounted: frozenset[Pool] = frozenset()
@@ -57,6 +58,7 @@ class Table:
     def __post_init__(self) -> None:
         for pool in self.pools:
             if pool.is_usable:
+                self.starts[pool] = len(self.candidates)
                 self.candidates.extend(pool.candidates)
                 self.pool_of.extend([pool] * len(pool.candidates))
         self._hold_all()
@@ -81,17 +83,17 @@ class Table:
         for plan, claim in zip(self.claims, claims, strict=True):
             plan.renew(claim)
 
-    def _hold_again(self, changed: Sequence[DeviceId]) -> None:
+    def _hold_again(self, changed: Sequence[Change]) -> None:
         places = self._places
         if not places:
             places.update((candidate.id, index) for index, candidate in enumerate(self.candidates))
-        state = self.state
-        for id_ in changed:
+        held = self.held
+        for id_, is_whole, is_shared in changed:
             index = places.get(id_)
             if index is not None:
-                is_stale = self.refuses_stale_shares and not self.candidates[index].is_shareable
-                self.held[index] = id_ in state.whole or (is_stale and id_ in state.shares)
-        self._version = state.version
+                is_stale = is_shared and self.refuses_stale_shares and not self.candidates[index].is_shareable
+                held[index] = is_whole or is_stale
+        self._version = self.state.version
 
     def plan(self, claims: Sequence[ResourceClaim], classes: Mapping[str, DeviceClass]) -> None:
         """Read the claims, request by request. Raises AllocationError."""

@@ -4,49 +4,94 @@ That is nearly always so, and takes a fraction of the time of a search that coul
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
 
 from controller.allocator.cell import Cell
 from controller.allocator.constraint import UNCOMPARABLE, Constraint, Value
-from controller.allocator.ledger import Ledger
-from controller.allocator.request import RESULTS_MAX, Alternative
+from controller.allocator.ledger import Grant, Ledger
+from controller.allocator.request import RESULTS_MAX, Alternative, Request
 from controller.allocator.table import Table
 
 
-def walk(table: Table, budget: int) -> Ledger | None:
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What was given away, in order, and which subrequest was chosen, by claim and request."""
+
+    grants: list[Grant]
+    choices: dict[tuple[int, int], int]
+
+
+class _End(Enum):
+    SERVED = auto()
+    LACKING = auto()
+    """All devices that can be had are too few, so that no search would find more."""
+    UNKNOWN = auto()
+
+
+def walk(table: Table, budget: int) -> Way | None:
     """Give away the first device that works, each time; None where that leads nowhere, and nothing is given away then.
 
     `budget` is how many devices may be tried in vain. Raises AllocationError where a search would.
     """
     ledger = Ledger(table, counts=[0] * len(table.claims))
+    way = Way(ledger.grants, {})
     for plan in table.claims:
         for request in plan.requests:
-            if not _serve(ledger, request.alternatives[0], budget):
-                while ledger.grants:
-                    ledger.undo_last()
+            if not _serve_request(ledger, request, way, budget):
+                _undo(ledger, 0)
                 return None
-    return ledger
+    return way
 
 
-def _serve(ledger: Ledger, alternative: Alternative, budget: int) -> bool:
+def _serve_request(ledger: Ledger, request: Request, way: Way, budget: int) -> bool:
+    """Serve the first alternative that is not lacking devices."""
+    before = len(ledger.grants)
+    for alternative in request.alternatives:
+        end = _serve(ledger, alternative, budget)
+        if end is _End.SERVED:
+            if alternative.position:
+                way.choices[alternative.claim, alternative.request] = alternative.position
+            return True
+        if end is _End.UNKNOWN:
+            return False
+        _undo(ledger, before)
+    return False
+
+
+def _undo(ledger: Ledger, count: int) -> None:
+    while len(ledger.grants) > count:
+        ledger.undo_last()
+
+
+def _serve(ledger: Ledger, alternative: Alternative, budget: int) -> _End:
     wanted = alternative.count
     if wanted > RESULTS_MAX - ledger.counts[alternative.claim]:
-        return False
+        return _End.UNKNOWN
     if alternative.is_all:
-        return bool(alternative.devices) and all(_take(ledger, alternative, index) for index in alternative.devices)
+        is_served = bool(alternative.devices) and all(
+            _take(ledger, alternative, index) for index in alternative.devices
+        )
+        return _End.SERVED if is_served else _End.UNKNOWN
     if wanted <= 0:
-        return True
+        return _End.SERVED
     if wanted > 1 and len(alternative.constraints) == 1 and _is_open_match(alternative.constraints[0]):
-        return _serve_alike(ledger, alternative)
+        return _End.SERVED if _serve_alike(ledger, alternative) else _End.UNKNOWN
+    return _serve_first(ledger, alternative, budget)
+
+
+def _serve_first(ledger: Ledger, alternative: Alternative, budget: int) -> _End:
+    wanted, left = alternative.count, budget
     for index, cell in _usable(ledger, alternative):
         if ledger.grant(alternative, index, cell) is not None:
             wanted -= 1
             if not wanted:
-                return True
+                return _End.SERVED
         else:
-            budget -= 1
-            if budget <= 0:
+            left -= 1
+            if left <= 0:
                 break
-    return False
+    return _End.LACKING if left == budget else _End.UNKNOWN
 
 
 def _usable(ledger: Ledger, alternative: Alternative) -> Iterator[tuple[int, Cell]]:

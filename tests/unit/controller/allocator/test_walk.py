@@ -9,7 +9,17 @@ from controller.allocator.search import Outcome, Search
 from controller.allocator.state import build_allocated_state
 from controller.allocator.table import Table
 from controller.allocator.walk import walk
-from tests.support.allocation import DRIVER, FakeCompiler, a_claim, a_device, a_holder, a_problem, a_request, a_slice
+from tests.support.allocation import (
+    DRIVER,
+    FakeCompiler,
+    a_claim,
+    a_device,
+    a_holder,
+    a_problem,
+    a_request,
+    a_slice,
+    a_subrequest,
+)
 from tests.support.allocation_strategy import FUNCTIONS, problems
 
 BUDGET = 5000
@@ -24,8 +34,8 @@ def a_table(problem: Problem) -> Table:
 
 
 def walked(table: Table) -> list[str]:
-    ledger = walk(table, BUDGET)
-    return [] if ledger is None else [table.candidates[grant.index].id[2] for grant in ledger.grants]
+    way = walk(table, BUDGET)
+    return [] if way is None else [table.candidates[grant.index].id[2] for grant in way.grants]
 
 
 @settings(max_examples=300)
@@ -41,9 +51,11 @@ def test_a_walk_that_arrives_has_gone_where_a_search_goes(problem: Problem) -> N
     except AllocationError:
         return
     expected = [(grant.alternative.position, grant.index) for grant in search.grants]
-    ledger = walk(a_table(problem), BUDGET)
-    if ledger is not None and outcome is not Outcome.EXHAUSTED:
-        assert [(grant.alternative.position, grant.index) for grant in ledger.grants] == expected
+    way = walk(a_table(problem), BUDGET)
+    if way is not None and outcome is not Outcome.EXHAUSTED:
+        assert [(grant.alternative.position, grant.index) for grant in way.grants] == expected
+        chosen = {place: position for place, position in search.choices.items() if position}
+        assert way.choices == chosen
 
 
 @pytest.mark.parametrize(
@@ -59,6 +71,16 @@ def test_alike_devices_are_found_without_going_back(held: list[str], chosen: lis
     claim = a_claim(a_request(count=2), constraints=[{"matchAttribute": f"{DRIVER}/numa"}])
     problem = a_problem(claim, a_slice(*devices), allocated=[a_holder(name) for name in held])
     assert walked(a_table(problem)) == chosen
+
+
+def test_a_subrequest_that_lacks_devices_is_passed_over() -> None:
+    parts = [a_subrequest("many", count=3), a_subrequest("few", count=2)]
+    claim = a_claim({"name": "main", "firstAvailable": parts})
+    table = a_table(a_problem(claim, a_slice(a_device("dev-0"), a_device("dev-1"))))
+    way = walk(table, BUDGET)
+    assert way is not None
+    assert way.choices == {(0, 0): 1}
+    assert [grant.index for grant in way.grants] == [0, 1]
 
 
 def test_where_a_walk_leads_nowhere_nothing_stays_given_away() -> None:
