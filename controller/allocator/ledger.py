@@ -75,7 +75,7 @@ class Ledger:
         The caller has seen to it that it is free and selectable; with `All` that there is room is checked here.
         """
         candidate = self.table.candidates[index]
-        is_share = self.table.features.consumable_capacity and candidate.is_shareable
+        is_share = candidate.is_shareable and self.table.features.consumable_capacity
         grant = Grant(alternative, index, cell, is_share)
         if candidate.consumption or candidate.groups:
             is_counted = is_share and (candidate.id in self.table.state.shares or index in self.shares)
@@ -120,7 +120,11 @@ class Ledger:
         index = grant.index
         grant.is_marked = True
         if not grant.is_share:
-            self.marks.setdefault(index, []).append(grant.alternative.claim)
+            claims = self.marks.get(index)
+            if claims is None:
+                self.marks[index] = [grant.alternative.claim]
+            else:
+                claims.append(grant.alternative.claim)
             return
         self.shares[index] = self.shares.get(index, 0) + 1
         if grant.cell.demand:

@@ -115,14 +115,20 @@ class Table:
 
     def value(self, alternative: Alternative, constraint: Constraint, index: int) -> Value | None:
         """Give what the constraint sees of candidate `index`. Raises AllocationError if a derived attribute fails."""
-        expression = alternative.derived.get(constraint.attribute)
-        column = self.values.get((constraint.attribute, expression))
-        if column is None:
-            column = self.values[constraint.attribute, expression] = [False] * len(self.candidates)
+        column = self.column(alternative, constraint)
         value = column[index]
         if isinstance(value, bool):
+            expression = alternative.derived.get(constraint.attribute)
             value = column[index] = self._read_value(constraint, expression, self.candidates[index])
         return value
+
+    def column(self, alternative: Alternative, constraint: Constraint) -> list[Value | bool | None]:
+        """Give what is known of what the constraint sees of the candidates; False where `value` must be asked."""
+        key = (constraint.attribute, alternative.derived.get(constraint.attribute))
+        column = self.values.get(key)
+        if column is None:
+            column = self.values[key] = [False] * len(self.candidates)
+        return column
 
     def _read_value(self, constraint: Constraint, expression: str | None, candidate: Candidate) -> Value | None:
         if expression is not None:

@@ -96,8 +96,9 @@ def _serve_first(ledger: Ledger, alternative: Alternative, budget: int) -> _End:
 
 def _usable(ledger: Ledger, alternative: Alternative) -> Iterator[tuple[int, Cell]]:
     table, cells = ledger.table, alternative.cells
+    held, marks, is_admin = table.held, ledger.marks, alternative.is_admin
     for index in alternative.order:
-        if ledger.is_free(alternative, index):
+        if ledger.is_free(alternative, index) if is_admin else not held[index] and index not in marks:
             cell = cells[index] or table.cell(alternative, index)
             if cell.misfit is None and (not cell.demand or ledger.has_room(cell, index)):
                 yield index, cell
@@ -113,20 +114,25 @@ def _serve_alike(ledger: Ledger, alternative: Alternative) -> bool:
     Devices that depend on each other otherwise are left to a search.
     """
     table, (constraint,) = ledger.table, alternative.constraints
-    groups: dict[Value, list[int]] = {}
-    for index, _ in _usable(ledger, alternative):
-        value = table.value(alternative, constraint, index)
+    groups: dict[Value, list[tuple[int, Cell]]] = {}
+    column = table.column(alternative, constraint)
+    for index, cell in _usable(ledger, alternative):
+        value = column[index]
+        if isinstance(value, bool):
+            value = table.value(alternative, constraint, index)
         candidate = table.candidates[index]
         if value is UNCOMPARABLE or candidate.consumption or candidate.groups:
             return False
         if value is not None:
             group = groups.setdefault(value, [])
-            group.append(index)
+            group.append((index, cell))
             # A search looks at all devices before it gives the first value up; so the errors are the same.
             if len(group) == alternative.count and group is next(iter(groups.values())):
                 break
     chosen = next((group for group in groups.values() if len(group) >= alternative.count), ())
-    return bool(chosen) and all(_take(ledger, alternative, index) for index in chosen[: alternative.count])
+    return bool(chosen) and all(
+        ledger.grant(alternative, index, cell) is not None for index, cell in chosen[: alternative.count]
+    )
 
 
 def _take(ledger: Ledger, alternative: Alternative, index: int) -> bool:
