@@ -18,11 +18,11 @@ nesting are part of the verdict. Recursive, one function a level of the grammar:
               | [ "." ] name { "." name } "{" [ field ":" expr { "," field ":" expr } ] [ "," ] "}"
 """
 
-import sys
 from collections.abc import Callable
 from typing import Final
 
 from dra_driver.cel import literal
+from dra_driver.cel.depth import with_room
 from dra_driver.cel.error import CompileError, issue_at
 from dra_driver.cel.macro import MacroError, Nodes, expand
 from dra_driver.cel.token import RESERVED, LexicalError, Token, read_tokens
@@ -30,9 +30,6 @@ from dra_driver.cel.tree import Call, Entry, Field, Ident, ListNode, Literal, Ma
 
 MAX_CODE_POINTS: Final = 100_000
 MAX_DEPTH: Final = 250
-# Pure Python calls need no C stack, so that a deep tree may use many of them.
-RECURSION_LIMIT: Final = 20_000
-_SHALLOW: Final = 60
 
 _RELATIONS: Final = frozenset(("<", "<=", ">=", ">", "==", "!=", "in"))
 _SUMS: Final = frozenset(("+", "-"))
@@ -56,14 +53,7 @@ def parse(expression: str) -> Node:
         tokens = read_tokens(expression)
     except LexicalError as error:
         raise _refuse(expression, error.args[0], *_describe_character(expression, error.args[0])) from None
-    allow_deep_trees(tokens)
-    return _Parser(expression, tokens).parse()
-
-
-def allow_deep_trees(tokens: list[Token]) -> None:
-    """Raise Python's limit on nested calls, for good, if the expression may nest deeply."""
-    if len(tokens) > _SHALLOW and sys.getrecursionlimit() < RECURSION_LIMIT:
-        sys.setrecursionlimit(RECURSION_LIMIT)
+    return with_room(lambda: _Parser(expression, tokens).parse())
 
 
 def _refuse(expression: str, offset: int, found: str, wanted: str = "") -> CompileError:

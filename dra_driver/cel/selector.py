@@ -9,6 +9,7 @@ from dra_driver.api.semver import Semver
 from dra_driver.cel import exact
 from dra_driver.cel import type as t
 from dra_driver.cel.check import Checked, check
+from dra_driver.cel.depth import with_room
 from dra_driver.cel.device import DeviceInput
 from dra_driver.cel.environment import Environment, environment
 from dra_driver.cel.error import (
@@ -109,13 +110,13 @@ class Program:
 
     def value(self, device: DeviceInput) -> Value:
         """Give the value for a device. Raises EvaluationError."""
-        view = device.view
-        if self._fast is None or not view.is_plain:
+        fast, view = self._fast, device.view
+        if fast is None or not view.is_plain:
             return self.value_with_cost(device)[0]
         slots = self._slots.copy()
         slots[:FIRST] = view.slots
         try:
-            return self._fast(slots)
+            return with_room(lambda: fast(slots.copy()))
         except (Fault, Abort, RecursionError) as error:
             raise self._translate(device, error, 0) from None
 
@@ -130,7 +131,7 @@ class Program:
         slots = self._slots.copy()
         slots[0] = view.root
         try:
-            value, cost = exact.evaluate(self._counted, slots, self._limit, interrupt)
+            value, cost = with_room(lambda: exact.evaluate(self._counted, slots.copy(), self._limit, interrupt))
         except RecursionError as error:
             raise self._translate(device, error, 0) from None
         if isinstance(value, Fault | Abort):
@@ -189,7 +190,9 @@ class Selector(Program):
             slots[:FIRST] = view.slots
         try:
             value = fast(slots)
-        except (Fault, Abort, RecursionError) as error:
+        except RecursionError:
+            return self._check(device, self.value(device), 0)
+        except (Fault, Abort) as error:
             raise self._translate(device, error, 0) from None
         if value is True or value is False:
             return value
@@ -263,6 +266,10 @@ def compile_attribute(expression: str, *, options: Options = DEFAULT) -> Derived
 
 @lru_cache(CACHE_SIZE)
 def _compile_selector(expression: str, options: Options) -> Selector:
+    return with_room(lambda: _build_selector(expression, options))
+
+
+def _build_selector(expression: str, options: Options) -> Selector:
     checked, env = _analyse(expression, options)
     if checked.type not in (t.BOOL, env.value):
         raise _wrong_result(expression, checked, "want a bool")
@@ -271,6 +278,10 @@ def _compile_selector(expression: str, options: Options) -> Selector:
 
 @lru_cache(CACHE_SIZE)
 def _compile_attribute(expression: str, options: Options) -> DerivedAttribute:
+    return with_room(lambda: _build_attribute(expression, options))
+
+
+def _build_attribute(expression: str, options: Options) -> DerivedAttribute:
     checked, env = _analyse(expression, options)
     type_ = checked.type
     if type_.kind is Kind.LIST and (options.stored or options.lists):
