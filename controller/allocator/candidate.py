@@ -1,6 +1,6 @@
 """A device as the allocator sees it: with what its slice and pool say about it, computed once."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -32,7 +32,6 @@ class Candidate:
     verdicts: dict[str, bool] = field(default_factory=dict)
     demands: dict[tuple[object, ...], Cell] = field(default_factory=dict)
     derived: dict[str, DeviceAttribute] = field(default_factory=dict)
-    looks: dict[Hashable, Hashable] = field(default_factory=dict)
     cells: dict[int, Cell] = field(default_factory=dict)
 
     def remember(self, signature: int, cell: Cell) -> None:

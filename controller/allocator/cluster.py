@@ -15,15 +15,17 @@ from controller.allocator.allocation import (
     Problem,
     Undecided,
     allocate_from,
+    solve_table,
 )
 from controller.allocator.error import AllocationError
 from controller.allocator.feature import Features
-from controller.allocator.look import Glance, find_glance, look_at_node
+from controller.allocator.look import Glance, Numbers, Sight, find_glance, look_at_node, see_devices
 from controller.allocator.policy import Policy
 from controller.allocator.pool import Pool, gather_pools
 from controller.allocator.selector import SelectorCache
 from controller.allocator.slice_index import PoolId, SliceIndex, pool_id
 from controller.allocator.state import AllocatedState
+from controller.allocator.table import Table
 from controller.allocator.taint import apply_taint_rules
 from dra_driver.api.codec import encode
 from dra_driver.api.core_v1 import Node
@@ -31,6 +33,7 @@ from dra_driver.api.resource_v1 import DeviceClass, DeviceTaintRule, ResourceCla
 
 _LOOKS_MAX: Final = 16
 _SHAPES_MAX: Final = 256
+_TABLES_MAX: Final = 1024
 _NUMBERS_MAX: Final = 100_000
 
 
@@ -79,7 +82,9 @@ class Cluster:
     _pools: dict[str, tuple[Pool, ...]] = field(default_factory=dict)
     _users: dict[PoolId, set[str]] = field(default_factory=dict)
     _looks: dict[Glance, dict[str, Hashable]] = field(default_factory=dict)
-    _numbers: dict[Hashable, int] = field(default_factory=dict)
+    _sights: dict[Glance, dict[str, Sight]] = field(default_factory=dict)
+    _tables: dict[tuple[str | bytes, ...], Table] = field(default_factory=dict)
+    _numbers: Numbers = field(default_factory=dict)
     _refused: dict[tuple[bytes, ...], _Refusals] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -102,11 +107,13 @@ class Cluster:
     def set_class(self, device_class: DeviceClass) -> None:
         """Add a class, or replace it."""
         self.classes[device_class.metadata.name] = device_class
+        self._tables.clear()
         self._refused.clear()
 
     def remove_class(self, name: str) -> None:
         """Forget a class."""
         self.classes.pop(name, None)
+        self._tables.clear()
         self._refused.clear()
 
     def set_slice(self, slice_: ResourceSlice) -> None:
@@ -159,6 +166,8 @@ class Cluster:
         budget: int = DEFAULT_BUDGET,
     ) -> Answer:
         """Allocate on one node. Raises AllocationError, and KeyError for an unknown node."""
+        if policy is Policy.FIRST_FIT:
+            return solve_table(self._table(claims, node), budget, self.new_share_id)
         problem = Problem(
             node=self.nodes[node],
             claims=claims,
@@ -185,6 +194,7 @@ class Cluster:
         """
         if len(self._numbers) >= _NUMBERS_MAX:
             self._looks.clear()
+            self._sights.clear()
             self._numbers.clear()
             self._refused.clear()
         refused = self._refusals_of(claims)
@@ -210,6 +220,21 @@ class Cluster:
                 refused.looks.add(look)
                 refused.nodes.add(node)
         return Unplaced(len(tried), tuple(undecided), errors)
+
+    def _table(self, claims: Sequence[ResourceClaim], node: str) -> Table:
+        """Make the question ready, or take up one that claims like these asked before."""
+        key: tuple[str | bytes, ...] = (node, *[encode(claim.spec) for claim in claims])
+        pools = self.pools(node)
+        table = self._tables.get(key)
+        if table is not None and table.pools is pools and table.node is self.nodes[node]:
+            table.renew(claims)
+            return table
+        table = Table(self.nodes[node], self.features, self.selectors, self.state, pools)
+        table.plan(claims, self.classes)
+        if len(self._tables) >= _TABLES_MAX:
+            self._tables.clear()
+        self._tables[key] = table
+        return table
 
     def pools(self, node: str) -> tuple[Pool, ...]:
         """Give the pools of a node. Raises AllocationError for a malformed node selector, KeyError without the node."""
@@ -247,12 +272,19 @@ class Cluster:
         if looks is None:
             if len(self._looks) >= _LOOKS_MAX:
                 self._looks.clear()
+                self._sights.clear()
             looks = self._looks[glance] = {}
         return looks
 
     def _look(self, glance: Glance, node: str) -> Hashable:
-        """Look at a node; numbers compare faster than what they stand for."""
-        look = look_at_node(self.nodes[node], self.pools(node), self.state, glance, self.selectors)
+        """Look at a node."""
+        sights = self._sights.setdefault(glance, {})
+        sight = sights.get(node)
+        pools = self.pools(node)
+        if sight is None:
+            sight = see_devices(self.nodes[node], pools, glance, self.selectors, self._numbers)
+            sights[node] = sight
+        look = look_at_node(self.nodes[node], pools, sight, self.state)
         return self._numbers.setdefault(look, len(self._numbers))
 
     def _forget_looks(self, node: str) -> None:
@@ -290,6 +322,8 @@ class Cluster:
     def _forget(self, nodes: Iterable[str]) -> None:
         for node in nodes:
             self._forget_looks(node)
+            for sights in self._sights.values():
+                sights.pop(node, None)
             for pool in self._pools.pop(node, ()):
                 self._users[pool.id].discard(node)
 

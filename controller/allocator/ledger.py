@@ -4,6 +4,7 @@ Every change is recorded in a `Grant`; `undo` restores what was, whether a devic
 while the search goes back.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from controller.allocator.candidate import Candidate
@@ -74,13 +75,13 @@ class Ledger:
         The caller has seen to it that it is free and selectable; with `All` that there is room is checked here.
         """
         candidate = self.table.candidates[index]
-        is_share = self.table.features.consumable_capacity and candidate.is_shareable
+        is_share = candidate.is_shareable and self.table.features.consumable_capacity
         grant = Grant(alternative, index, cell, is_share)
         if candidate.consumption or candidate.groups:
             is_counted = is_share and (candidate.id in self.table.state.shares or index in self.shares)
             if not is_counted and not self._take_counters(grant, candidate):
                 return None
-        if not self._add_constraints(grant):
+        if alternative.constraints and not self._add_constraints(grant):
             return None
         if alternative.is_all and not self.has_room(cell, index):
             self.undo(grant)
@@ -119,7 +120,11 @@ class Ledger:
         index = grant.index
         grant.is_marked = True
         if not grant.is_share:
-            self.marks.setdefault(index, []).append(grant.alternative.claim)
+            claims = self.marks.get(index)
+            if claims is None:
+                self.marks[index] = [grant.alternative.claim]
+            else:
+                claims.append(grant.alternative.claim)
             return
         self.shares[index] = self.shares.get(index, 0) + 1
         if grant.cell.demand:
@@ -180,14 +185,27 @@ class Ledger:
         available = self.available.get(pool)
         if available is None:
             available = dict(pool.counters)
-            for candidate in (*pool.candidates, *pool.others):
-                if candidate.consumption and self.table.state.is_allocated(candidate.id):
-                    for key, amount in candidate.consumption.items():
-                        available[key] -= amount
+            for candidate in self._consumers(pool):
+                for key, amount in candidate.consumption.items():
+                    available[key] -= amount
             if any(left < 0 for left in available.values()):
                 self.overcommitted.add(pool)
             self.available[pool] = available
         return available
+
+    def _consumers(self, pool: Pool) -> Iterator[Candidate]:
+        """Yield the devices of a pool that are in use and consume counters."""
+        table = self.table
+        for index, candidate in enumerate(pool.candidates, table.starts[pool]):
+            # What is held is in use; of others the state tells whether there are shares.
+            is_used = table.held[index]
+            if not is_used and (candidate.is_shareable or not table.refuses_stale_shares):
+                is_used = table.state.is_allocated(candidate.id)
+            if is_used and candidate.consumption:
+                yield candidate
+        for candidate in pool.others:
+            if candidate.consumption and table.state.is_allocated(candidate.id):
+                yield candidate
 
     def _join_groups(self, grant: Grant, pool: Pool, candidate: Candidate) -> bool:
         changed: dict[tuple[Pool, str], Groups | None] = {}

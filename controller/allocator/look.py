@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from controller.allocator.candidate import Candidate, find_attribute
 from controller.allocator.pool import Pool, matches_device_node
@@ -11,7 +12,11 @@ from controller.allocator.state import AllocatedState
 from dra_driver.api.core_v1 import Node
 from dra_driver.api.resource_v1 import DeviceClass, DeviceSubRequest, ExactDeviceRequest, ResourceClaim
 
-_LOOKS_MAX = 64
+Numbers: TypeAlias = dict[Hashable, int]
+"""Numbers for what is seen: they compare faster, and take less room."""
+
+Sight: TypeAlias = tuple[tuple[int, ...], ...]
+"""A number for each device, by pool. Devices with equal numbers look alike but for who uses them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,22 +26,6 @@ class Glance:
     selectors: tuple[str, ...]
     derived: tuple[str, ...]
     attributes: tuple[str, ...]
-
-
-class Look:
-    """What is seen, hashed once."""
-
-    __slots__ = ("_hash", "_seen")
-
-    def __init__(self, seen: Hashable) -> None:
-        self._seen = seen
-        self._hash = hash(seen)
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Look) and self._hash == other._hash and self._seen == other._seen)
 
 
 def find_glance(claims: Sequence[ResourceClaim], classes: Mapping[str, DeviceClass]) -> Glance:
@@ -55,21 +44,29 @@ def find_glance(claims: Sequence[ResourceClaim], classes: Mapping[str, DeviceCla
     return Glance(tuple(selectors), tuple(derived), tuple(attributes))
 
 
-def look_at_node(
-    node: Node, pools: Sequence[Pool], state: AllocatedState, glance: Glance, selectors: SelectorCache
-) -> Hashable:
-    """Give what the claims see of a node. Names of devices and pools, and the order of devices, do not count."""
-    seen = []
-    numbers: list[dict[Hashable, int]] = [{} for _ in glance.attributes]
-    for pool in pools:
-        devices = Counter(
-            (
-                _look_at_device(node, candidate, glance, selectors),
-                _look_at_use(candidate, state),
-                _number_attributes(candidate, glance, numbers),
+def see_devices(node: Node, pools: Sequence[Pool], glance: Glance, selectors: SelectorCache, numbers: Numbers) -> Sight:
+    """Give what the claims see of the devices of a node while its slices stand; `numbers` is added to."""
+    known: list[Numbers] = [{} for _ in glance.attributes]
+    return tuple(
+        tuple(
+            numbers.setdefault(
+                (
+                    _look_at_device(node, candidate, glance, selectors),
+                    _number_attributes(candidate, glance, known),
+                ),
+                len(numbers),
             )
             for candidate in pool.candidates
         )
+        for pool in pools
+    )
+
+
+def look_at_node(node: Node, pools: Sequence[Pool], sight: Sight, state: AllocatedState) -> Hashable:
+    """Give what the claims see of a node. Names of devices and pools, and the order of devices, do not count."""
+    seen = []
+    for pool, numbers in zip(pools, sight, strict=True):
+        devices = Counter(zip(numbers, _look_at_uses(pool, state), strict=True))
         counted = frozenset(devices.items())
         seen.append((pool.id[0], pool.is_incomplete, bool(pool.invalid), counted, _look_at_counters(pool, state)))
     return (node.status.declared_features, tuple(seen))
@@ -83,16 +80,6 @@ def _parts(claim: ResourceClaim) -> Iterator[ExactDeviceRequest | DeviceSubReque
 
 
 def _look_at_device(node: Node, candidate: Candidate, glance: Glance, selectors: SelectorCache) -> Hashable:
-    """Give what does not change while the slice stands; remembered."""
-    look = candidate.looks.get(glance)
-    if look is None:
-        if len(candidate.looks) >= _LOOKS_MAX:
-            candidate.looks.clear()
-        look = candidate.looks[glance] = Look(_look(node, candidate, glance, selectors))
-    return look
-
-
-def _look(node: Node, candidate: Candidate, glance: Glance, selectors: SelectorCache) -> Hashable:
     device, spec = candidate.device, candidate.slice.spec
     return (
         tuple(selectors.key(candidate, expression) for expression in glance.selectors),
@@ -108,9 +95,7 @@ def _look(node: Node, candidate: Candidate, glance: Glance, selectors: SelectorC
     )
 
 
-def _number_attributes(
-    candidate: Candidate, glance: Glance, numbers: list[dict[Hashable, int]]
-) -> tuple[Hashable, ...]:
+def _number_attributes(candidate: Candidate, glance: Glance, numbers: list[Numbers]) -> tuple[Hashable, ...]:
     """Give constrained attributes as numbers, since all that counts is which of them are equal; lists stay."""
     seen: list[Hashable] = []
     for name, known in zip(glance.attributes, numbers, strict=True):
@@ -122,11 +107,16 @@ def _number_attributes(
     return tuple(seen)
 
 
-def _look_at_use(candidate: Candidate, state: AllocatedState) -> Hashable:
-    if not state.is_allocated(candidate.id):
-        return None
-    consumed = state.consumed.get(candidate.id)
-    return (candidate.id in state.whole, frozenset(consumed.items()) if consumed else None)
+def _look_at_uses(pool: Pool, state: AllocatedState) -> Iterator[Hashable]:
+    """Yield how each device is used; most are not, or as a whole."""
+    whole, shares = state.whole, state.shares
+    for candidate in pool.candidates:
+        id_ = candidate.id
+        if id_ in shares:
+            consumed = state.consumed.get(id_)
+            yield (id_ in whole, frozenset(consumed.items()) if consumed else None)
+        else:
+            yield id_ in whole
 
 
 def _look_at_counters(pool: Pool, state: AllocatedState) -> Hashable:

@@ -96,6 +96,18 @@ class ClaimPlan:
     name: str
     requests: list[Request] = field(default_factory=list)
     constraints: tuple[Constraint, ...] = ()
+    is_configured: bool = False
+    """Whether the claim or a class that it may use has configs."""
+
+    def renew(self, claim: ResourceClaim) -> None:
+        """Ask the same for another claim with an equal spec, after whatever the last one came to."""
+        if claim is not self.claim:
+            self.claim, self.name = claim, claim_name(claim)
+            for request in self.requests:
+                for alternative in request.alternatives:
+                    alternative.claim_name = self.name
+        for constraint in self.constraints:
+            constraint.values.clear()
 
 
 def claim_name(claim: ResourceClaim) -> str:

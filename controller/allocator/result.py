@@ -1,6 +1,8 @@
 """Allocation results of what a search found: devices, configs in upstream's order, and where they can be used."""
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Final
 
 from controller.allocator.candidate import Candidate
 from controller.allocator.error import AllocationError
@@ -15,20 +17,27 @@ from dra_driver.api.resource_v1 import (
     DeviceRequestAllocationResult,
 )
 
+_NODES_MAX: Final = 1024
+
 
 def build_results(
     table: Table, grants: list[Grant], choices: dict[tuple[int, int], int], new_share_id: Callable[[], str]
 ) -> tuple[AllocationResult, ...]:
     """Give one result a claim, in order. Raises AllocationError for a node selector with several terms."""
     results = []
-    for index, plan in enumerate(table.claims):
-        own = [grant for grant in grants if grant.alternative.claim == index]
-        chosen = [
-            request.alternatives[choices.get((index, position), 0)] for position, request in enumerate(plan.requests)
-        ]
+    by_claim: list[list[Grant]] = [[] for _ in table.claims]
+    for grant in grants:
+        by_claim[grant.alternative.claim].append(grant)
+    for index, (plan, own) in enumerate(zip(table.claims, by_claim, strict=True)):
+        config: tuple[DeviceAllocationConfiguration, ...] = ()
+        if plan.is_configured:
+            positions = (choices.get((index, position), 0) for position in range(len(plan.requests)))
+            chosen = [
+                request.alternatives[position] for request, position in zip(plan.requests, positions, strict=True)
+            ]
+            config = tuple(_build_config(plan, chosen))
         devices = DeviceAllocationResult(
-            results=tuple(_build_device(table, grant, new_share_id) for grant in own),
-            config=tuple(_build_config(plan, chosen)),
+            results=tuple([_build_device(table, grant, new_share_id) for grant in own]), config=config
         )
         selector = _build_node_selector(table, own, plan.name)
         results.append(AllocationResult(devices=devices, node_selector=selector))
@@ -119,6 +128,7 @@ def _where(candidate: Candidate) -> tuple[str | None, NodeSelector | None]:
     return spec.node_name, spec.node_selector
 
 
+@lru_cache(_NODES_MAX)
 def _this_node(name: str) -> NodeSelector:
     requirement = NodeSelectorRequirement(key="metadata.name", operator="In", values=(name,))
     return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(requirement,)),))

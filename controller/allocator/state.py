@@ -5,14 +5,20 @@ DRAConsumableCapacity is on, and the whole device otherwise.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from dra_driver.api.resource_v1 import DeviceRequestAllocationResult, ResourceClaim
 
 DeviceId: TypeAlias = tuple[str, str, str]
 """Driver, pool and device name."""
+
+
+Change: TypeAlias = tuple[DeviceId, bool, bool]
+"""A device, and whether somebody holds it as a whole, and shares of it."""
+
+_CHANGES_MAX: Final = 10_000
 
 
 @dataclass(slots=True)
@@ -27,6 +33,18 @@ class AllocatedState:
     whole: Counter[DeviceId] = field(default_factory=Counter)
     shares: Counter[DeviceId] = field(default_factory=Counter)
     consumed: dict[DeviceId, Counter[str]] = field(default_factory=dict)
+    _changes: list[Change] = field(default_factory=list, repr=False, compare=False)
+    _forgotten: int = field(default=0, repr=False, compare=False)
+
+    @property
+    def version(self) -> int:
+        """A number that grows with every change."""
+        return self._forgotten + len(self._changes)
+
+    def changed_since(self, version: int) -> Sequence[Change] | None:
+        """Give what changed since the state had `version`, in order; None if that is long ago."""
+        start = version - self._forgotten
+        return self._changes[start:] if start >= 0 else None
 
     def add(self, claim: ResourceClaim) -> None:
         """Count what `claim` holds."""
@@ -58,10 +76,14 @@ class AllocatedState:
 
     def _change_result(self, result: DeviceRequestAllocationResult, sign: int) -> None:
         device = (result.driver, result.pool, result.device)
-        if result.share_id is None or not self.consumable_capacity:
-            _count(self.whole, device, sign)
+        is_whole = result.share_id is None or not self.consumable_capacity
+        _count(self.whole if is_whole else self.shares, device, sign)
+        if len(self._changes) >= _CHANGES_MAX:
+            self._forgotten += len(self._changes)
+            self._changes.clear()
+        self._changes.append((device, device in self.whole, device in self.shares))
+        if is_whole:
             return
-        _count(self.shares, device, sign)
         if not result.consumed_capacity:
             return
         consumed = self.consumed.setdefault(device, Counter())

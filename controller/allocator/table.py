@@ -25,7 +25,7 @@ from controller.allocator.request import (
     parse_constraints,
 )
 from controller.allocator.selector import SelectorCache
-from controller.allocator.state import AllocatedState
+from controller.allocator.state import AllocatedState, Change, DeviceId
 from controller.allocator.taint import untolerated_taint
 from dra_driver.api.core_v1 import Node
 from dra_driver.api.resource_v1 import DeviceClass, ResourceClaim
@@ -45,18 +45,25 @@ class Table:
     refuses_stale_shares: bool = True
     candidates: list[Candidate] = field(default_factory=list)
     pool_of: list[Pool] = field(default_factory=list)
+    starts: dict[Pool, int] = field(default_factory=dict)
     held: list[bool] = field(default_factory=list)
     forgiven: frozenset[Blocker] = frozenset()
     uncounted: frozenset[Pool] = frozenset()
     unmetered: frozenset[int] = frozenset()
     claims: list[ClaimPlan] = field(default_factory=list)
     values: dict[tuple[str, str | None], list[Value | bool | None]] = field(default_factory=dict)
+    _places: dict[DeviceId, int] = field(default_factory=dict)
+    _version: int = 0
 
     def __post_init__(self) -> None:
         for pool in self.pools:
             if pool.is_usable:
+                self.starts[pool] = len(self.candidates)
                 self.candidates.extend(pool.candidates)
                 self.pool_of.extend([pool] * len(pool.candidates))
+        self._hold_all()
+
+    def _hold_all(self) -> None:
         whole = self.state.whole
         shares = self.state.shares if self.refuses_stale_shares else ()
         # Whole devices, and shares of devices that are no longer shareable.
@@ -64,6 +71,29 @@ class Table:
             candidate.id in whole or (not candidate.is_shareable and candidate.id in shares)
             for candidate in self.candidates
         ]
+        self._version = self.state.version
+
+    def renew(self, claims: Sequence[ResourceClaim]) -> None:
+        """Ask the same of `claims`, which are like those before but for their names, as things stand now."""
+        changed = self.state.changed_since(self._version)
+        if changed is None or len(changed) > len(self.candidates):
+            self._hold_all()
+        elif changed:
+            self._hold_again(changed)
+        for plan, claim in zip(self.claims, claims, strict=True):
+            plan.renew(claim)
+
+    def _hold_again(self, changed: Sequence[Change]) -> None:
+        places = self._places
+        if not places:
+            places.update((candidate.id, index) for index, candidate in enumerate(self.candidates))
+        held = self.held
+        for id_, is_whole, is_shared in changed:
+            index = places.get(id_)
+            if index is not None:
+                is_stale = is_shared and self.refuses_stale_shares and not self.candidates[index].is_shareable
+                held[index] = is_whole or is_stale
+        self._version = self.state.version
 
     def plan(self, claims: Sequence[ResourceClaim], classes: Mapping[str, DeviceClass]) -> None:
         """Read the claims, request by request. Raises AllocationError."""
@@ -85,14 +115,20 @@ class Table:
 
     def value(self, alternative: Alternative, constraint: Constraint, index: int) -> Value | None:
         """Give what the constraint sees of candidate `index`. Raises AllocationError if a derived attribute fails."""
-        expression = alternative.derived.get(constraint.attribute)
-        column = self.values.get((constraint.attribute, expression))
-        if column is None:
-            column = self.values[constraint.attribute, expression] = [False] * len(self.candidates)
+        column = self.column(alternative, constraint)
         value = column[index]
         if isinstance(value, bool):
+            expression = alternative.derived.get(constraint.attribute)
             value = column[index] = self._read_value(constraint, expression, self.candidates[index])
         return value
+
+    def column(self, alternative: Alternative, constraint: Constraint) -> list[Value | bool | None]:
+        """Give what is known of what the constraint sees of the candidates; False where `value` must be asked."""
+        key = (constraint.attribute, alternative.derived.get(constraint.attribute))
+        column = self.values.get(key)
+        if column is None:
+            column = self.values[key] = [False] * len(self.candidates)
+        return column
 
     def _read_value(self, constraint: Constraint, expression: str | None, candidate: Candidate) -> Value | None:
         if expression is not None:
@@ -221,8 +257,10 @@ def _plan_claim(table: Table, claim: ResourceClaim, index: int, classes: Mapping
         least += planned.least
         plan.requests.append(planned)
     plan.constraints = parse_constraints(claim.spec.devices.constraints, plan.name, table.features)
+    plan.is_configured = bool(claim.spec.devices.config)
     for planned in plan.requests:
         for alternative in planned.alternatives:
+            plan.is_configured = plan.is_configured or bool(alternative.device_class.spec.config)
             names = (alternative.parent, alternative.name) if alternative.parent else (alternative.name, "")
             alternative.constraints = tuple(entry for entry in plan.constraints if entry.covers(*names))
     return plan

@@ -24,6 +24,7 @@ TEXT: Final = 0.1
 PATTERN: Final = 0.25
 LIST: Final = 10
 MAP: Final = 30
+MESSAGE: Final = 40
 MAX_COST: Final = 2**64 - 1
 NO_LIST: Final = "internal error: the cost of sorting what is no list"
 NO_DEPTH: Final = "internal error: the cost of flattening to what is no depth"

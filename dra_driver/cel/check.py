@@ -8,6 +8,7 @@ from dra_driver.cel.advice import advise_call, describe_call
 from dra_driver.cel.environment import DEVICE, Environment
 from dra_driver.cel.error import CompileError, Issue, issue_at
 from dra_driver.cel.function import Function, Overload
+from dra_driver.cel.message import find_message
 from dra_driver.cel.tree import (
     Call,
     Comprehension,
@@ -34,7 +35,7 @@ _LITERALS: dict[type, Type] = {
 
 
 class Checked:
-    """A tree with types. `overloads` are the possible overloads of a call, `constants` the types used as values."""
+    """A tree with types. `overloads` are the possible overloads of a call, `constants` the names that are values."""
 
     __slots__ = ("constants", "expression", "overloads", "root", "types")
 
@@ -43,7 +44,7 @@ class Checked:
         self.root = root
         self.types: dict[int, Type] = {}
         self.overloads: dict[int, list[str]] = {}
-        self.constants: dict[int, TypeValue] = {}
+        self.constants: dict[int, TypeValue | int] = {}
 
     @property
     def type(self) -> Type:
@@ -105,8 +106,7 @@ class _Checker:
             case Comprehension():
                 return self.check_comprehension(node)
             case MessageNode():
-                self.report(node, f"{node.name!r} is no message that an expression can make")
-                return self.set_type(node, t.ERROR)
+                return self.check_message(node)
             case _:
                 raise TypeError(node)
 
@@ -130,6 +130,11 @@ class _Checker:
             hidden = self.local("device") is not None
             node.name = ".device" if hidden else "device"
             self.set_type(node, DEVICE)
+            return True
+        constant = self.environment.find_constant(bare)
+        if constant is not None:
+            self.checked.constants[node.id] = constant
+            self.set_type(node, t.INT)
             return True
         found = self.environment.find_type(bare)
         if found is None:
@@ -288,6 +293,34 @@ class _Checker:
         if keys is None or values is None:
             keys, values = self.new_parameter(), self.new_parameter()
         return self.set_type(node, t.map_of(keys, values))
+
+    def check_message(self, node: MessageNode) -> Node:
+        node.name = node.name.removeprefix(".")
+        message = find_message(node.name, self.environment)
+        if message is None:
+            self.report(node, f"{node.name!r} is no message that an expression can make")
+            return self.set_type(node, t.ERROR)
+        for each in node.fields:
+            each.value = self.check(each.value)
+            wanted = message.fields.get(each.name)
+            if wanted is None:
+                issue = issue_at(
+                    self.checked.expression,
+                    each.offset,
+                    f"{node.name} has no field {each.name!r}",
+                    _suggest(each.name, message.fields) or "want " + ", ".join(message.fields),
+                )
+                self.issues.append(issue)
+                continue
+            type_ = self.type_of(each.value)
+            if each.optional:
+                type_, is_optional = t.unwrap_optional(type_)
+                if not is_optional and not t.is_dyn(type_):
+                    self.report(each.value, f"`?` before a {type_}", "want an optional value, as obj.?field gives")
+            if not self.mapping.unify((wanted,), (type_,)):
+                shown = self.mapping.substitute(type_, to_dyn=True)
+                self.report(each.value, f"a {shown} for {each.name}", f"want a {wanted}")
+        return self.set_type(node, message.type)
 
     def join(self, previous: Type | None, current: Type) -> Type:
         """Give the type of elements so far; that they are of one type is checked later, since formats need not be."""

@@ -33,6 +33,7 @@ _TYPES: Final[dict[str, Type]] = {
     "net.IP": t.IP,
     "net.CIDR": t.CIDR,
 }
+_CONSTANTS: Final = {"google.protobuf.NullValue.NULL_VALUE": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,10 @@ class Environment:
     functions: dict[str, Function]
     fields: dict[str, Type]
     value: Type
+
+    def find_constant(self, name: str) -> int | None:
+        """Give the value of a name that is a constant."""
+        return _CONSTANTS.get(name)
 
     def find_type(self, name: str) -> Type | None:
         """Give the type of a name that is a type."""

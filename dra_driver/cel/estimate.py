@@ -7,7 +7,7 @@ any size, which makes most estimates beyond comparison with the limit the larges
 from dataclasses import dataclass
 from typing import Final
 
-from dra_driver.cel.charge import LIST, MAP
+from dra_driver.cel.charge import LIST, MAP, MESSAGE
 from dra_driver.cel.check import Checked
 from dra_driver.cel.environment import Environment
 from dra_driver.cel.price import Operand, price_call
@@ -19,6 +19,7 @@ from dra_driver.cel.tree import (
     ListNode,
     Literal,
     MapNode,
+    MessageNode,
     Node,
     Select,
 )
@@ -110,6 +111,8 @@ class _Estimator:
                 return (
                     self.cost_bind(node) if node.is_bind and node.accumulator != "__result__" else self.cost_loop(node)
                 )
+            case MessageNode():
+                return sum((self.cost(each.value) for each in node.fields), fixed(MESSAGE))
             case _:
                 return NOTHING
 

@@ -8,11 +8,14 @@ from collections.abc import Callable
 from typing import Final
 
 from dra_driver.cel import charge
+from dra_driver.cel.counting import Counted, Run
 from dra_driver.cel.equality import is_equal
-from dra_driver.cel.error import Abort, Fault, Interrupted, OverLimit, no_such_overload
+from dra_driver.cel.error import Abort, Fault, no_such_overload
 from dra_driver.cel.loop import frozen, is_mutable, pairs_of, thawed
+from dra_driver.cel.making import make_list, make_map, make_message
 from dra_driver.cel.path import check_key, qualify, qualify_if_present
-from dra_driver.cel.plan import (
+from dra_driver.cel.slot import ROOT, Names
+from dra_driver.cel.step import (
     AnyKey,
     Apply,
     Choice,
@@ -24,6 +27,7 @@ from dra_driver.cel.plan import (
     Loop,
     MakeList,
     MakeMap,
+    MakeMessage,
     Membership,
     OrElse,
     Path,
@@ -31,41 +35,7 @@ from dra_driver.cel.plan import (
     Step,
     Variable,
 )
-from dra_driver.cel.slot import Names
-from dra_driver.cel.value import NONE, Map, Optional, Value, map_key, optional_of, type_name
-
-CHECK_EVERY: Final = 100
-
-
-class Run:
-    """One evaluation: its variables and what it cost so far."""
-
-    __slots__ = ("checks", "cost", "interrupt", "limit", "slots")
-
-    def __init__(self, slots: list[Value], limit: int, interrupt: Callable[[], bool] | None) -> None:
-        self.slots = slots
-        self.limit = limit
-        self.interrupt = interrupt
-        self.cost = 0
-        self.checks = 0
-
-    def charge(self, cost: int) -> None:
-        """Add to the cost. Raises OverLimit."""
-        self.cost += cost
-        if not 0 <= self.cost <= self.limit:
-            # The reference counts without a sign in 64 bits: has() of a choice that costs nothing takes one from zero.
-            self.cost %= 2**64
-            if self.cost > self.limit:
-                raise OverLimit(f"actual cost limit exceeded: {self.cost}, want at most {self.limit}")
-
-    def check(self) -> None:
-        """Ask the caller now and then whether to go on. Raises Interrupted."""
-        self.checks += 1
-        if self.interrupt is not None and self.checks % CHECK_EVERY == 0 and self.interrupt():
-            raise Interrupted("operation interrupted")
-
-
-Counted = Callable[[Run], Value]
+from dra_driver.cel.value import NONE, Optional, Value, map_key, optional_of, type_name
 
 
 def compile_counted(step: Step, names: Names) -> Counted:
@@ -86,7 +56,7 @@ def _path(path: Path, names: Names) -> Counted:
         case Relative():
             start = compile_counted(path.operand, names)
         case Variable():
-            start = _variable(path.name, names)
+            start = _variable(path.name, names, is_whole=not path.keys)
     return _keys(start, [_key(key, names) for key in path.keys])
 
 
@@ -136,8 +106,11 @@ def _key(key: AnyKey, names: Names) -> tuple[Counted, bool, bool]:
     return run, key.optional, False
 
 
-def _variable(name: str, names: Names) -> Counted:
+def _variable(name: str, names: Names, *, is_whole: bool) -> Counted:
+    """Read a variable. All of `device` is another map each time, which as a key is equal to none but itself."""
     place = names.find(name)
+    if place == ROOT and is_whole:
+        return lambda run: run.slots[ROOT].copy()
     if not names.is_accumulator(place):
         return lambda run: run.slots[place]
 
@@ -266,62 +239,19 @@ def _membership(step: Membership, names: Names) -> Counted:
 
 
 def _make_list(step: MakeList, names: Names) -> Counted:
-    elements = [(compile_counted(each, names), place in step.optional) for place, each in enumerate(step.elements)]
-
-    def make(run: Run) -> Value:
-        values: list[Value] = []
-        for element, optional in elements:
-            value = element(run)
-            if type(value) is Fault:
-                return value
-            if optional:
-                if type(value) is not Optional:
-                    return Fault(f"cannot initialize optional list element from a {type_name(value)}")
-                if not value.present:
-                    continue
-                value = value.value
-            values.append(value)
-        return tuple(values)
-
-    def run(run: Run) -> Value:
-        value = make(run)
-        run.charge(charge.LIST)
-        return value
-
-    return run
+    return make_list(step, [compile_counted(each, names) for each in step.elements])
 
 
 def _make_map(step: MakeMap, names: Names) -> Counted:
-    parts = [
-        (compile_counted(key, names), compile_counted(value, names), optional)
-        for key, value, optional in zip(step.keys, step.values, step.optional, strict=True)
-    ]
+    return make_map(
+        step,
+        [compile_counted(each, names) for each in step.keys],
+        [compile_counted(each, names) for each in step.values],
+    )
 
-    def make(run: Run) -> Value:
-        made: dict[Value, tuple[Value, Value]] = {}
-        for key_of, value_of, optional in parts:
-            key = key_of(run)
-            if type(key) is Fault:
-                return key
-            value = value_of(run)
-            if type(value) is Fault:
-                return value
-            if optional:
-                if type(value) is not Optional:
-                    return Fault(f"cannot initialize optional entry from a {type_name(value)}")
-                if not value.present:
-                    made.pop(map_key(key), None)
-                    continue
-                value = value.value
-            made[map_key(key)] = (key, value)
-        return Map(made)
 
-    def run(run: Run) -> Value:
-        value = make(run)
-        run.charge(charge.MAP)
-        return value
-
-    return run
+def _make_message(step: MakeMessage, names: Names) -> Counted:
+    return make_message(step, [compile_counted(value, names) for _, value, _ in step.fields])
 
 
 def _loop(step: Loop, names: Names) -> Counted:
@@ -377,6 +307,7 @@ _COMPILE: Final[dict[type[Step], Callable[..., Counted]]] = {
     Membership: _membership,
     MakeList: _make_list,
     MakeMap: _make_map,
+    MakeMessage: _make_message,
     Loop: _loop,
     OrElse: _or_else,
 }

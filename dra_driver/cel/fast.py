@@ -13,7 +13,8 @@ from dra_driver.cel.equality import is_equal
 from dra_driver.cel.error import Abort, Fault, no_such_overload
 from dra_driver.cel.fastloop import compile_loop
 from dra_driver.cel.fastpath import compile_path
-from dra_driver.cel.plan import (
+from dra_driver.cel.slot import Names, Slots
+from dra_driver.cel.step import (
     Apply,
     Choice,
     Const,
@@ -23,11 +24,11 @@ from dra_driver.cel.plan import (
     Loop,
     MakeList,
     MakeMap,
+    MakeMessage,
     Membership,
     OrElse,
     Step,
 )
-from dra_driver.cel.slot import Names, Slots
 from dra_driver.cel.value import LISTS, Map, Optional, Value, classes_of, map_key, type_name
 
 Run = Callable[[Slots], Value]
@@ -70,6 +71,8 @@ def _apply(step: Apply, names: Names) -> Run:
     folded = _fold_constants(step)
     if folded is not None:
         return folded
+    if step.overload in _ORDERS and (ordering := _quantity_ordering(step, names)) is not None:
+        return ordering
     arguments = [compile_step(each, names) for each in step.arguments]
     if step.overload in NEEDS_LIST:
         place = NEEDS_LIST[step.overload]
@@ -79,7 +82,7 @@ def _apply(step: Apply, names: Names) -> Run:
     if step.non_strict:
         return _non_strict(step.run, arguments[0])
     if step.overload in _ORDERS:
-        return _quantity_ordering(step, names) or _ordering(step, arguments)
+        return _ordering(step, arguments)
     return _call(step.run, arguments, early=step.early)
 
 
@@ -329,6 +332,10 @@ def _make_map(step: MakeMap, names: Names) -> Run:
     return run
 
 
+def _make_message(_: MakeMessage, __: Names) -> Run:
+    raise Unfit("messages are made where costs are counted")
+
+
 def _or_else(step: OrElse, names: Names) -> Run:
     left, right, unwrap = compile_step(step.left, names), compile_step(step.right, names), step.unwrap
 
@@ -356,6 +363,7 @@ _COMPILE: Final[dict[type[Step], Callable[..., Run]]] = {
     Membership: _membership,
     MakeList: _make_list,
     MakeMap: _make_map,
+    MakeMessage: _make_message,
     Loop: _loop,
     OrElse: _or_else,
 }

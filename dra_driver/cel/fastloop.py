@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 from dra_driver.cel.error import Fault, no_such_overload
 from dra_driver.cel.loop import frozen, is_mutable, pairs_of, thawed
-from dra_driver.cel.plan import Apply, Const, Follow, Logic, Loop, Step, Variable
 from dra_driver.cel.slot import Names, Slots
+from dra_driver.cel.step import Apply, Const, Follow, Logic, Loop, Step, Variable
 from dra_driver.cel.value import Value, type_name
 
 Run = Callable[[Slots], Value]

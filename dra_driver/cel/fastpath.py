@@ -5,8 +5,8 @@ from typing import Final
 
 from dra_driver.cel.error import Fault, no_such_overload
 from dra_driver.cel.path import check_key, no_such_key, qualify, qualify_if_present
-from dra_driver.cel.plan import AnyKey, Choice, Key, Path, Relative, Step, Variable
 from dra_driver.cel.slot import ATTRIBUTES, CAPACITY, ROOT, Names, Slots
+from dra_driver.cel.step import AnyKey, Choice, Key, Path, Relative, Step, Variable
 from dra_driver.cel.value import NONE, Optional, Value, optional_of
 
 Run = Callable[[Slots], Value]

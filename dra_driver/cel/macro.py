@@ -13,6 +13,7 @@ from dra_driver.cel.tree import (
     Call,
     Comprehension,
     Entry,
+    Field,
     Ident,
     ListNode,
     Literal,
@@ -111,7 +112,8 @@ class Nodes:
                 ]
                 return MapNode(number, offset, entries)
             case MessageNode():
-                return MessageNode(number, offset, node.name, [self.copy(each) for each in node.values])
+                fields = [Field(each.offset, each.name, self.copy(each.value), each.optional) for each in node.fields]
+                return MessageNode(number, offset, node.name, fields)
             case Comprehension():
                 parts = [self.copy(each) for each in (node.range, node.initial, node.condition, node.step, node.result)]
                 names = (node.variable, node.variable2, node.accumulator)

@@ -18,21 +18,18 @@ nesting are part of the verdict. Recursive, one function a level of the grammar:
               | [ "." ] name { "." name } "{" [ field ":" expr { "," field ":" expr } ] [ "," ] "}"
 """
 
-import sys
 from collections.abc import Callable
 from typing import Final
 
 from dra_driver.cel import literal
+from dra_driver.cel.depth import with_room
 from dra_driver.cel.error import CompileError, issue_at
 from dra_driver.cel.macro import MacroError, Nodes, expand
 from dra_driver.cel.token import RESERVED, LexicalError, Token, read_tokens
-from dra_driver.cel.tree import Call, Entry, Ident, ListNode, Literal, MapNode, MessageNode, Node, Select
+from dra_driver.cel.tree import Call, Entry, Field, Ident, ListNode, Literal, MapNode, MessageNode, Node, Select
 
 MAX_CODE_POINTS: Final = 100_000
 MAX_DEPTH: Final = 250
-# Pure Python calls need no C stack, so that a deep tree may use many of them.
-RECURSION_LIMIT: Final = 20_000
-_SHALLOW: Final = 60
 
 _RELATIONS: Final = frozenset(("<", "<=", ">=", ">", "==", "!=", "in"))
 _SUMS: Final = frozenset(("+", "-"))
@@ -56,14 +53,7 @@ def parse(expression: str) -> Node:
         tokens = read_tokens(expression)
     except LexicalError as error:
         raise _refuse(expression, error.args[0], *_describe_character(expression, error.args[0])) from None
-    allow_deep_trees(tokens)
-    return _Parser(expression, tokens).parse()
-
-
-def allow_deep_trees(tokens: list[Token]) -> None:
-    """Raise Python's limit on nested calls, for good, if the expression may nest deeply."""
-    if len(tokens) > _SHALLOW and sys.getrecursionlimit() < RECURSION_LIMIT:
-        sys.setrecursionlimit(RECURSION_LIMIT)
+    return with_room(lambda: _Parser(expression, tokens).parse())
 
 
 def _refuse(expression: str, offset: int, found: str, wanted: str = "") -> CompileError:
@@ -315,23 +305,23 @@ class _Parser:
         self.position = ahead
         self.token = self.tokens[ahead]
         opening = self.advance()
-        values: list[Node] = []
+        fields: list[Field] = []
         height = 0
         while self.token.kind not in ("}", ","):
-            self.accept("?")
+            optional = self.accept("?")
             if self.token.kind not in ("name", "quoted"):
                 raise self.unexpected("the name of a field")
-            self.advance()
+            name = self.advance()
             self.take(":")
             node, other = self.expr()
-            values.append(node)
+            fields.append(Field(name.offset, name.text.strip("`"), node, optional))
             height = max(height, other)
             if self.token.kind != "," or self.peek().kind == "}":
                 break
             self.advance()
         self.accept(",")
         self.take("}", "',' or '}'")
-        return MessageNode(self.nodes.number(), opening.offset, dot + ".".join(names), values), height
+        return MessageNode(self.nodes.number(), opening.offset, dot + ".".join(names), fields), height
 
     def list_literal(self) -> tuple[Node, int]:
         opening = self.advance()

@@ -9,6 +9,7 @@ from dra_driver.api.semver import Semver
 from dra_driver.cel import exact
 from dra_driver.cel import type as t
 from dra_driver.cel.check import Checked, check
+from dra_driver.cel.depth import with_room
 from dra_driver.cel.device import DeviceInput
 from dra_driver.cel.environment import Environment, environment
 from dra_driver.cel.error import (
@@ -25,12 +26,14 @@ from dra_driver.cel.error import (
 from dra_driver.cel.estimate import estimate
 from dra_driver.cel.fast import Unfit, compile_step
 from dra_driver.cel.parser import parse
-from dra_driver.cel.plan import Step, plan
+from dra_driver.cel.plan import plan
 from dra_driver.cel.reads import Read, find_reads, project
 from dra_driver.cel.slot import FIRST, Names
+from dra_driver.cel.step import Step
+from dra_driver.cel.tree import MapNode, walk
 from dra_driver.cel.type import Kind, Type
 from dra_driver.cel.validate import validate
-from dra_driver.cel.value import LISTS, Value, type_name
+from dra_driver.cel.value import LISTS, Optional, TypeValue, Value, type_name
 
 MAX_COST: Final = 1_000_000
 MAX_LENGTH: Final = 10 * 1024
@@ -86,17 +89,18 @@ class Program:
         step = plan(checked, env)
         names = Names()
         self._counted = exact.compile_counted(step, names)
-        self._slots: list[Value] = [None] * names.size
-        self._is_flat = names.size == FIRST
-        self._fast = self._compile_fast(step)
+        fast_names = Names()
+        self._fast = None if _has_keys_by_identity(checked) else self._compile_fast(step, fast_names)
+        self._slots: list[Value] = [None] * max(names.size, fast_names.size)
+        self._is_flat = fast_names.size == FIRST
 
-    def _compile_fast(self, step: Step) -> Callable[[list[Value]], Value] | None:
+    def _compile_fast(self, step: Step, names: Names) -> Callable[[list[Value]], Value] | None:
         """Make a closure that does not count, if the limit is out of reach."""
         margin = _FORMAT_MARGIN if "validate" in self.expression else _MARGIN
         if self.estimated_cost * margin > self._limit:
             return None
         try:
-            return compile_step(step, Names())
+            return compile_step(step, names)
         except Unfit:
             return None
 
@@ -106,13 +110,13 @@ class Program:
 
     def value(self, device: DeviceInput) -> Value:
         """Give the value for a device. Raises EvaluationError."""
-        view = device.view
-        if self._fast is None or not view.is_plain:
+        fast, view = self._fast, device.view
+        if fast is None or not view.is_plain:
             return self.value_with_cost(device)[0]
         slots = self._slots.copy()
         slots[:FIRST] = view.slots
         try:
-            return self._fast(slots)
+            return with_room(lambda: fast(slots.copy()))
         except (Fault, Abort, RecursionError) as error:
             raise self._translate(device, error, 0) from None
 
@@ -127,7 +131,7 @@ class Program:
         slots = self._slots.copy()
         slots[0] = view.root
         try:
-            value, cost = exact.evaluate(self._counted, slots, self._limit, interrupt)
+            value, cost = with_room(lambda: exact.evaluate(self._counted, slots.copy(), self._limit, interrupt))
         except RecursionError as error:
             raise self._translate(device, error, 0) from None
         if isinstance(value, Fault | Abort):
@@ -152,6 +156,19 @@ class Program:
         )
 
 
+def _has_keys_by_identity(checked: Checked) -> bool:
+    """Tell whether maps may have keys that equal nothing but themselves; what counts keeps track of identity."""
+    return any(
+        checked.types[entry.key.id].kind not in _PLAIN_KEYS
+        for node in walk(checked.root)
+        if isinstance(node, MapNode)
+        for entry in node.entries
+    )
+
+
+_PLAIN_KEYS: Final = frozenset((Kind.BOOL, Kind.INT, Kind.UINT, Kind.DOUBLE, Kind.STRING))
+
+
 class Selector(Program):
     """A compiled expression that gives a bool."""
 
@@ -173,7 +190,9 @@ class Selector(Program):
             slots[:FIRST] = view.slots
         try:
             value = fast(slots)
-        except (Fault, Abort, RecursionError) as error:
+        except RecursionError:
+            return self._check(device, self.value(device), 0)
+        except (Fault, Abort) as error:
             raise self._translate(device, error, 0) from None
         if value is True or value is False:
             return value
@@ -201,15 +220,23 @@ class DerivedAttribute(Program):
     def evaluate(self, device: DeviceInput) -> Scalar | tuple[Scalar, ...]:
         """Give the value for a device. Raises EvaluationError."""
         value = self.value(device)
-        if type(value) in _SCALARS:
-            return value  # type: ignore[no-any-return]
+        scalar = _native(value)
+        if type(scalar) in _SCALARS:
+            return scalar  # type: ignore[no-any-return]
         if isinstance(value, LISTS):
-            elements = tuple(value)
+            elements = tuple(map(_native, value))
             if all(type(element) is type(elements[0]) and type(element) in _SCALARS for element in elements):
                 return elements
         raise self._error(
             device, f"gives a {type_name(value)}, want a scalar or a list of one kind", EvaluationError, 0
         )
+
+
+def _native(value: Value) -> Value:
+    """Give what the API would hold: a type is its name, and an optional is its value."""
+    while type(value) is Optional and value.present:
+        value = value.value
+    return value.name if type(value) is TypeValue else value
 
 
 _SCALARS: Final = frozenset((bool, int, str, Semver))
@@ -239,6 +266,10 @@ def compile_attribute(expression: str, *, options: Options = DEFAULT) -> Derived
 
 @lru_cache(CACHE_SIZE)
 def _compile_selector(expression: str, options: Options) -> Selector:
+    return with_room(lambda: _build_selector(expression, options))
+
+
+def _build_selector(expression: str, options: Options) -> Selector:
     checked, env = _analyse(expression, options)
     if checked.type not in (t.BOOL, env.value):
         raise _wrong_result(expression, checked, "want a bool")
@@ -247,6 +278,10 @@ def _compile_selector(expression: str, options: Options) -> Selector:
 
 @lru_cache(CACHE_SIZE)
 def _compile_attribute(expression: str, options: Options) -> DerivedAttribute:
+    return with_room(lambda: _build_attribute(expression, options))
+
+
+def _build_attribute(expression: str, options: Options) -> DerivedAttribute:
     checked, env = _analyse(expression, options)
     type_ = checked.type
     if type_.kind is Kind.LIST and (options.stored or options.lists):

@@ -3,7 +3,7 @@
 Nodes have a number each: types, overloads and sizes are kept by it, and the cost of an evaluation is counted by it.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from dra_driver.cel.value import Value
 
@@ -82,11 +82,21 @@ class MapNode(Node):
 
 
 @dataclass(slots=True, eq=False)
+class Field:
+    """A field of a message, and where its name stands."""
+
+    offset: int
+    name: str
+    value: Node
+    optional: bool
+
+
+@dataclass(slots=True, eq=False)
 class MessageNode(Node):
-    """`Name{field: value}`; no message can be made in this environment."""
+    """`Name{field: value, ?field: optional}`."""
 
     name: str
-    values: list[Node] = field(default_factory=list)
+    fields: list[Field]
 
 
 @dataclass(slots=True, eq=False)
@@ -125,7 +135,7 @@ def children(node: Node) -> list[Node]:  # noqa: PLR0911 - a case of each kind
         case MapNode():
             return [part for entry in node.entries for part in (entry.key, entry.value)]
         case MessageNode():
-            return node.values
+            return [each.value for each in node.fields]
         case Comprehension():
             return [node.range, node.initial, node.condition, node.step, node.result]
         case _:

@@ -35,14 +35,20 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type. Equal if kind, name and parameters are; `size` is how much of it there can be and does not count."""
+    """A type. Equal if kind, name and parameters are.
+
+    `size` is how much of it there can be, `nullable` that null is one of its values; neither counts.
+    """
 
     kind: Kind
     name: str
     parameters: tuple["Type", ...] = ()
     size: int | None = field(default=None, compare=False)
+    nullable: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
+        if self.nullable:
+            return f"wrapper({self.name})"
         if self.kind is Kind.TYPE and not self.parameters:
             return self.name
         if not self.parameters:
@@ -84,6 +90,11 @@ def map_of(key: Type, value: Type) -> Type:
 def optional_of(value: Type) -> Type:
     """Make the type of an optional value."""
     return Type(Kind.OPAQUE, "optional_type", (value,))
+
+
+def wrapper_of(value: Type) -> Type:
+    """Make the type of a value that may be null."""
+    return Type(value.kind, value.name, nullable=True)
 
 
 def type_of(value: Type) -> Type:
@@ -221,7 +232,14 @@ def most_general(left: Type, right: Type) -> Type:
 
 
 def _is_nullable(type_: Type) -> bool:
-    return type_.kind in (Kind.OPAQUE, Kind.STRUCT, Kind.ANY, Kind.DURATION, Kind.TIMESTAMP, Kind.NULL)
+    return type_.nullable or type_.kind in (
+        Kind.OPAQUE,
+        Kind.STRUCT,
+        Kind.ANY,
+        Kind.DURATION,
+        Kind.TIMESTAMP,
+        Kind.NULL,
+    )
 
 
 def _is_less_specific(left: Type, right: Type) -> bool:

@@ -200,13 +200,21 @@ class MutableMap(Map):
 
 
 class DeviceMap(Map):
-    """A map of a device: keys are strings. With `default`, a key that is missing gives an empty map."""
+    """A map of a device: keys are strings. With `default`, a key that is missing gives an empty map.
+
+    Each look-up of a list or of a domain gives another one, as in the reference: as the key of a map it is equal to
+    none but itself.
+    """
 
     __slots__ = ("default", "native")
 
     def __init__(self, native: dict[str, Value], *, default: bool = False) -> None:
         self.native = native
         self.default = default
+
+    def copy(self) -> "DeviceMap":
+        """Give another one that is the same."""
+        return DeviceMap(self.native, default=self.default)
 
     def __len__(self) -> int:
         return len(self.native)
@@ -216,12 +224,12 @@ class DeviceMap(Map):
 
     def items(self) -> list[tuple[Value, Value]]:
         """Give the entries."""
-        return list(self.native.items())
+        return [(key, _copied(value)) for key, value in self.native.items()]
 
     def find(self, key: Value) -> tuple[Value, bool]:
         """Give the value, and whether there is one."""
         if type(key) is str and key in self.native:
-            return self.native[key], True
+            return _copied(self.native[key]), True
         return (EMPTY_MAP, True) if self.default else (None, False)
 
     def contains(self, key: Value) -> bool:
@@ -229,12 +237,18 @@ class DeviceMap(Map):
         return type(key) is str and key in self.native
 
 
+def _copied(value: Value) -> Value:
+    if type(value) is tuple:
+        return tuple([*value])  # noqa: C409 - a tuple of a tuple is the same one
+    return value.copy() if type(value) is DeviceMap and not value.default else value
+
+
 EMPTY_MAP: Final = DeviceMap({})
 MAPS: Final = (Map, MutableMap, DeviceMap)
 
 
 def map_key(key: Value) -> Value:
-    """Give what a key is looked up by."""
+    """Give what a key is looked up by. Who keeps it keeps the key too, since most keys equal none but themselves."""
     kind = type(key)
     if kind is str:
         return key
@@ -244,10 +258,12 @@ def map_key(key: Value) -> Value:
         return (kind, key)
     if kind in UNHASHABLE:
         raise Abort(f"internal error: {type_name(key)} cannot be the key of a map")
-    return (kind, id(key), key)
+    return (kind, id(key))
 
 
-_PLAIN_KEYS: Final = frozenset((bool, int, Uint, type(None), Duration, Timestamp))
+_PLAIN_KEYS: Final = frozenset(
+    (bool, int, Uint, type(None), Duration, Timestamp, TypeValue, Cidr, ipaddress.IPv4Address, ipaddress.IPv6Address)
+)
 UNHASHABLE: Final = frozenset((bytes, Semver, Format))
 
 

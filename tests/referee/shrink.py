@@ -13,9 +13,9 @@ _PATIENCE_S = 60.0
 Disagrees = Callable[[Question], bool]
 
 # Without these an object is none, and what disagrees about it is another thing.
-_KEPT = frozenset(
-    (*("op", "expr", "text", "metadata", "name", "namespace"), *("spec", "node", "driver", "pool"), "generation")
-) | {"resourceSliceCount"}
+_QUESTION = {"op", "expr", "text", "timeoutMs"}
+_OBJECT = {"metadata", "name", "namespace", "spec", "node", "driver", "pool", "generation", "resourceSliceCount"}
+_KEPT = frozenset(_QUESTION | _OBJECT)
 
 
 def shrink_expression(question: Question, tree: Tree, disagrees: Disagrees, *, tries: int = 400) -> Question:

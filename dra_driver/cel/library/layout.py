@@ -1,7 +1,8 @@
 """`"text %s".format([values])`, printed as Go prints in American English."""
 
+import math
 from collections.abc import Callable
-from decimal import ROUND_HALF_EVEN, Decimal, localcontext
+from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
 from typing import Final
 
 from dra_driver.cel.error import Fault
@@ -9,11 +10,18 @@ from dra_driver.cel.function import Library, Overload
 from dra_driver.cel.library.conversion import to_text
 from dra_driver.cel.library.standard import check_length
 from dra_driver.cel.type import DYN, STRING, list_of
-from dra_driver.cel.value import LISTS, MAPS, Duration, Timestamp, TypeValue, Uint, Value, type_name
+from dra_driver.cel.value import INT_MAX, LISTS, MAPS, Duration, Timestamp, TypeValue, Uint, Value, type_name
 
 LAYOUT: Final = Library()
 _PRECISION: Final = 6
-_MAX_DIGITS: Final = 18
+_MAX_DIGITS: Final = 19
+# Go reads no further digit of a number in a clause that is above this, and then sees no verb.
+_MAX_NUMBER: Final = 10**6
+_NO_VERB: Final = "%!(NOVERB)"
+# No double has more digits after its point, or in all.
+_FRACTION: Final = 1074
+_EXACT: Final = Context(prec=1500, rounding=ROUND_HALF_EVEN)
+_SHORT: Final = Context(prec=_PRECISION + 1, rounding=ROUND_HALF_EVEN)
 _NAMED: Final = frozenset(("NaN", "Infinity", "-Infinity"))
 _SUPERSCRIPT: Final = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _PLAIN: Final = (int, Uint, float, bool, str, Timestamp, bytes, Duration, TypeValue)
@@ -51,7 +59,7 @@ def _read_clause(text: str, position: int) -> tuple[str, int | None, int]:
         digits = text[start:position]
         if position >= len(text):
             raise Fault("could not find end of precision specifier")
-        if not digits or len(digits) > _MAX_DIGITS:
+        if not digits or len(digits.lstrip("0")) > _MAX_DIGITS or int(digits) > INT_MAX:
             raise Fault(f"precision {digits[:30]!r}, want a number")
         precision = int(digits)
     if text[position] not in "sdfebxXo":
@@ -73,7 +81,7 @@ def format_text(text: str, values: Value) -> str:
             case "f":
                 return _fixed(_double(value), _PRECISION if precision is None else precision)
             case "e":
-                return _scientific(_double(value), precision)
+                return _scientific(_double(value), _PRECISION if precision is None else precision)
             case "b":
                 return _binary(value)
             case "o":
@@ -163,33 +171,40 @@ def _double(value: Value) -> float:
 
 
 def _fixed(value: float, precision: int) -> str:
-    check_length(precision)
-    if value != value:  # noqa: PLR0124 - NaN
+    """Print as `%.2f` does. Go keeps the number of digits in 8 bits, as the least, and in 16, as the most."""
+    if precision // 10 > _MAX_NUMBER:
+        return _NO_VERB
+    if not math.isfinite(value):
+        return _unreal(value)
+    least, most = precision % 2**8, (precision + 2**15) % 2**16 - 2**15
+    exact = Decimal(value or 0) if most >= 0 else Decimal(repr(value or 0.0))
+    if most >= 0:
+        with localcontext(_EXACT):
+            exact = exact.quantize(Decimal(1).scaleb(-min(most, _FRACTION)))
+    whole, _, fraction = f"{exact:,f}".partition(".")
+    fraction = fraction.rstrip("0").ljust(least, "0")
+    return f"{whole}.{fraction}" if fraction else whole
+
+
+def _scientific(value: float, width: int) -> str:
+    """Print as `%6e` does: what looks like a precision is the width, and there are always 6 digits."""
+    if width // 10 > _MAX_NUMBER:
+        return _NO_VERB
+    text = _unreal(value)
+    if math.isfinite(value):
+        with localcontext(_SHORT):
+            rounded = +Decimal(value or 0)
+        exponent = rounded.adjusted() if value else 0
+        digits = "".join(map(str, rounded.as_tuple().digits)).ljust(_PRECISION + 1, "0")
+        power = f"{'-' if exponent < 0 else ''}{abs(exponent):02d}".translate(_SUPERSCRIPT)
+        text = f"{'-' if value < 0 else ''}{digits[0]}.{digits[1:]}×10{power}"  # noqa: RUF001 - as Go prints powers
+    return text.rjust(width % 2**16)
+
+
+def _unreal(value: float) -> str:
+    if math.isnan(value):
         return "NaN"
-    if abs(value) == float("inf"):
-        return "∞" if value > 0 else "-∞"
-    return _round(Decimal(repr(value)), precision)
-
-
-def _round(value: Decimal, precision: int) -> str:
-    with localcontext() as context:
-        context.prec = precision + 400
-        rounded = value.quantize(Decimal(1).scaleb(-precision), rounding=ROUND_HALF_EVEN)
-    return f"{rounded:,f}"
-
-
-def _scientific(value: float, precision: int | None) -> str:
-    if value != value:  # noqa: PLR0124 - NaN
-        return "NaN"
-    if abs(value) == float("inf"):
-        return "     ∞" if value > 0 else "    -∞"
-    digits = precision or _PRECISION
-    check_length(digits)
-    exact = Decimal(repr(value))
-    exponent = exact.adjusted() if value else 0
-    mantissa = _round(exact.scaleb(-exponent), digits)
-    power = f"{'-' if exponent < 0 else ''}{abs(exponent):02d}".translate(_SUPERSCRIPT)
-    return f"{mantissa}×10{power}"  # noqa: RUF001 - as Go prints powers
+    return "∞" if value > 0 else "-∞"
 
 
 def _binary(value: Value) -> str:

@@ -140,8 +140,8 @@ def _local(value: Timestamp, zone: str) -> datetime:
             raise Fault(f"unknown time zone {zone!r}")
         offset = int(hours) * 60 + (-int(minutes) if zone[0] == "-" else int(minutes))
         return _at(value, offset * 60)
-    moment = _EPOCH + timedelta(seconds=value.nanos // SECOND)
     try:
+        moment = _EPOCH + timedelta(seconds=value.nanos // SECOND)
         return moment.astimezone(_zone(zone)).replace(tzinfo=None)
     except OverflowError:
         raise Fault("timestamp overflow") from None

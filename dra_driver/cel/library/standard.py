@@ -1,5 +1,6 @@
 """The standard functions of the language, but for conversions and times."""
 
+from functools import lru_cache
 from typing import Final
 
 import re2  # type: ignore[import-untyped]
@@ -242,6 +243,7 @@ def size(value: Value) -> int:
     raise no_such_overload("size")
 
 
+@lru_cache(64)
 def compile_pattern(pattern: str) -> "re2._Regexp":
     """Compile a regular expression of RE2. Raises a fault."""
     try:

@@ -1,5 +1,6 @@
 """A cluster that is kept up to date answers as one that is looked at for the first time."""
 
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -152,6 +153,45 @@ def test_it_answers_as_if_it_saw_everything_for_the_first_time(problem: Any) -> 
     assert _outcome(lambda: cluster.allocate(problem.claims, "node-a")) == _outcome(
         lambda: allocate(problem, SelectorCache(FakeCompiler(FUNCTIONS)))
     )
+
+
+@settings(max_examples=100, deadline=None)
+@given(problems())
+def test_asked_again_it_answers_what_is_true_now(problem: Any) -> None:
+    cluster = Cluster(SelectorCache(FakeCompiler(FUNCTIONS)), problem.new_share_id, features=problem.features)
+    cluster.set_node(problem.node)
+    cluster.set_class(problem.classes["any"])
+    for slice_ in problem.slices:
+        cluster.set_slice(slice_)
+    devices = [device.name for slice_ in problem.slices for device in slice_.spec.devices]
+    for held in ([], devices[:1], devices, devices[1:], []):
+        holders = [a_holder(name) for name in held]
+        for claim in holders:
+            cluster.set_claim(claim)
+        now = replace(problem, allocated=holders)
+        assert _outcome(lambda: cluster.allocate(problem.claims, "node-a")) == _outcome(
+            lambda now=now: allocate(now, SelectorCache(FakeCompiler(FUNCTIONS)))
+        )
+        for claim in holders:
+            cluster.remove_claim(f"{claim.metadata.namespace}/{claim.metadata.name}")
+
+
+def test_errors_name_the_claim_that_asks_and_not_one_like_it() -> None:
+    cluster = a_cluster("node-a")
+    with pytest.raises(AllocationError, match="claim default/one: selector #0"):
+        cluster.allocate([a_claim(a_request("main", "fails"), name="one")], "node-a")
+    with pytest.raises(AllocationError, match="claim default/two: selector #0"):
+        cluster.allocate([a_claim(a_request("main", "fails"), name="two")], "node-a")
+
+
+def test_what_changed_long_ago_is_known_all_the_same() -> None:
+    cluster = a_cluster("node-a", devices=4)
+    claim = a_claim(a_request())
+    assert chosen(cluster.allocate([claim], "node-a")) == ["main=dev-0"]
+    cluster.set_claim(a_holder("dev-0", pool="node-a"))
+    for number in range(5001):
+        cluster.set_claim(a_holder("elsewhere", pool=f"pool-{number % 7}"))
+    assert chosen(cluster.allocate([claim], "node-a")) == ["main=dev-1"]
 
 
 def _outcome(run: Any) -> Any:

@@ -61,6 +61,20 @@ def test_a_derived_attribute_has_a_value(expression: str, value: object) -> None
     assert compile_attribute(expression).evaluate(DeviceInput("d", {"a": DeviceAttribute(int=7)})) == value
 
 
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("dyn(string)", "string"),
+        ("[dyn(int), dyn(type('a'))]", ("int", "string")),
+        ("dyn(type(device))", "map"),
+        ("dyn(optional.of(1))", 1),
+        ("[dyn(optional.of(1)), dyn(optional.of(optional.of(2)))]", (1, 2)),
+    ],
+)
+def test_a_type_as_an_attribute_is_its_name_and_an_optional_its_value(expression: str, value: object) -> None:
+    assert compile_attribute(expression).evaluate(DeviceInput("d")) == value
+
+
 @pytest.mark.parametrize("expression", ["1.5", "{}", "[[1]]", 'quantity("1")', "null"])
 def test_a_derived_attribute_of_another_type_is_refused(expression: str) -> None:
     with pytest.raises(CompileError):

@@ -50,6 +50,13 @@ VERDICTS = {
     "[1, 2].includes(1)": True,
     f"{BARE}.numbers.exists(x, x > 2)": True,
     "has(device.attributes.nope)": True,
+    'quantity("2").compareTo([1].map(x, quantity("1"))[0]) >= 0': True,
+    f"{BARE}.numbers in {{{BARE}.numbers: 1}}": False,
+    f"cel.bind(list, {BARE}.numbers, list in {{list: 1}})": True,
+    f"{{{BARE}: 1}} == {{{BARE}: 1}}": False,
+    "{device: 1} == {device: 1}": False,
+    "cel.bind(some, optional.of(1), some in {some: 1})": False,
+    'type(1) in {int: 1} && ip("1.2.3.4") in {ip("1.2.3.4"): 1}': True,
     "lists.range(13).map(x, x + 1).sortBy(x, x % 2) == [10, 2, 4, 6, 8, 12, 3, 5, 7, 9, 1, 11, 13]": True,
 }
 
