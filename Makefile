@@ -47,7 +47,7 @@ proto: $(VENV)/.installed ## Generate the Python side of the gRPC contracts
 docs: $(VENV)/.installed ## Generate the reference pages from the code
 	$(BIN)/python -m docs.generate
 
-benchmark: $(VENV)/.installed ## Measure prepare, selectors, allocation and a large cluster (Go; 10 minutes)
+benchmark: $(VENV)/.installed ## Measure prepare, selectors, allocation and a large cluster (needs Go)
 	$(BIN)/python -m benchmarks.prepare
 	$(BIN)/python -m benchmarks.selector
 	$(BIN)/python -m benchmarks.allocation
