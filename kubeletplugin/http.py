@@ -39,7 +39,7 @@ async def serve_http(
         await runner.cleanup()
         raise SettingError(f"--http-address: {address!r}: no host can have that name") from error
     host, port, *_ = runner.addresses[0]
-    log.info("http served", address=f"{host}:{port}")
+    log.info("http served", address=f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
     return runner
 
 
