@@ -2,6 +2,7 @@
 
 import os
 import socket
+import subprocess
 
 import pytest
 
@@ -172,12 +173,22 @@ async def test_a_directory_in_the_place_of_a_socket_is_named(node: PluginNode) -
     assert str(node.registrar) in plugin.text
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-async def test_a_socket_directory_that_is_not_writable_is_named(node: PluginNode) -> None:
-    node.registry_dir.chmod(0o500)
-    plugin = await node.start()
+# Root may write everywhere but on a read-only file system, which is mounted for the one process only.
+READ_ONLY = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift && exec "$@"'
+MAY_MOUNT = os.geteuid() == 0 and subprocess.run(("unshare", "--mount", "true"), check=False).returncode == 0
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and not MAY_MOUNT, reason="root may write everywhere, and not mount here")
+@pytest.mark.parametrize("name", ["plugins_registry", "plugins/accel.dra-driver.io"])
+async def test_a_socket_directory_that_is_not_writable_is_named(node: PluginNode, name: str) -> None:
+    folder = node.kubelet_dir / name
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o500)
+    within = ("unshare", "--mount", "sh", "-c", READ_ONLY, "sh", str(folder)) if MAY_MOUNT else ()
+    plugin = await node.start(within)
     assert await plugin.wait() == 2
-    assert str(node.registry_dir) in plugin.text
+    assert str(folder) in plugin.text.splitlines()[-1]
+    folder.chmod(0o700)
 
 
 async def test_an_address_that_is_taken_is_named(node: PluginNode) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import signal
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -81,9 +82,10 @@ class PluginNode:
             for part in (f"--{name.replace('_', '-')}", str(value))
         ]
 
-    async def start(self, **flags: object) -> "PluginProcess":
-        """Start a plugin, without waiting for anything."""
+    async def start(self, within: Sequence[str] = (), /, **flags: object) -> "PluginProcess":
+        """Start a plugin, without waiting for anything; `within` is a command that runs the one that follows it."""
         process = await asyncio.create_subprocess_exec(
+            *within,
             sys.executable,
             "-m",
             "kubeletplugin",
