@@ -54,14 +54,17 @@ class ControlPlane:
         ))  # fmt: skip
 
     def restart(self, feature_gates: Mapping[str, bool]) -> None:
-        """Start API server and scheduler anew with other feature gates; what is stored stays."""
+        """Start the control plane but etcd anew with other feature gates; what is stored stays.
+
+        Scheduler and controller-manager too: their watches would come back only after a pause that grows.
+        """
         self.feature_gates = dict(feature_gates)
-        self._host.processes["kube-scheduler"].stop()
+        for name in ("kube-scheduler", "kube-controller-manager"):
+            self._host.processes[name].stop()
         # Asked to end, it waits for its watches to end first.
         self._host.processes["kube-apiserver"].kill()
         self._start("kube-apiserver", self._apiserver_flags())
-        self.wait_until_ready()
-        self._start("kube-scheduler", self._client_flags("kube-scheduler"))
+        self.finish()
 
     def wait_until_ready(self, timeout: float = 60) -> None:
         check = self._host.processes["kube-apiserver"].check
