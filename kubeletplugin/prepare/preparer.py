@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import msgspec
 import structlog
 
 from dra_driver.api.resource_v1 import ResourceClaim
@@ -130,13 +131,7 @@ class Preparer:
         self._artifacts.write(record, catalog)
 
     def _complete(self, record: ClaimRecord) -> ClaimRecord:
-        completed = ClaimRecord(
-            namespace=record.namespace,
-            name=record.name,
-            uid=record.uid,
-            state=ClaimState.COMPLETED,
-            devices=record.devices,
-        )
+        completed = msgspec.structs.replace(record, state=ClaimState.COMPLETED)
         self._checkpoint.write(completed)
         return completed
 
