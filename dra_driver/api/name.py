@@ -105,16 +105,6 @@ def validate_extended_resource_name(name: str) -> tuple[str, ...]:
     return tuple(_extended_resource_problems(name))
 
 
-def mend_dns_label(text: str) -> str:
-    """Make a DNS label of `text`: other characters become one `-`, the rest is cut. Empty if nothing is left."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:LABEL_MAX].rstrip("-")
-
-
-def mend_label_value(text: str) -> str:
-    """Make a label or taint value of `text`: other characters become one `_`, the rest is cut."""
-    return re.sub(r"[^-A-Za-z0-9_.]+", "_", text).strip("-_.")[:LABEL_MAX].rstrip("-_.")
-
-
 def _check(name: str, what: str, pattern: re.Pattern[str], limit: int, want: str) -> tuple[str, ...]:
     """Look at the length first, so that a pattern never sees text that is too long."""
     if not name:

@@ -2,8 +2,6 @@ import time
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dra_driver.api import name
 
@@ -66,26 +64,6 @@ def test_a_hostile_name_is_refused_at_once_with_a_short_message(validate: Valida
     assert time.process_time() - before < 1
     assert problems
     assert all(len(problem) < 300 for problem in problems)
-
-
-@given(st.text())
-def test_mended_names_are_good_or_empty(text: str) -> None:
-    label, value = name.mend_dns_label(text), name.mend_label_value(text)
-    assert label == "" or name.validate_dns_label(label) == ()
-    assert name.validate_label_value(value) == ()
-
-
-@pytest.mark.parametrize(
-    ("text", "label", "value"),
-    [
-        ("NVIDIA H100 80GB HBM3", "nvidia-h100-80gb-hbm3", "NVIDIA_H100_80GB_HBM3"),
-        ("1g.10gb+me", "1g-10gb-me", "1g.10gb_me"),
-        ("--", "", ""),
-        ("a" * 62 + "--b", "a" * 62, "a" * 62),
-    ],
-)
-def test_mending_keeps_what_can_be_read(text: str, label: str, value: str) -> None:
-    assert (name.mend_dns_label(text), name.mend_label_value(text)) == (label, value)
 
 
 def test_lengths_count_bytes() -> None:
