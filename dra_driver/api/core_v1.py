@@ -103,10 +103,62 @@ class PodResourceClaim(Wire, frozen=True, kw_only=True):
     resource_claim_template_name: str | None = None
 
 
+class Toleration(Wire, frozen=True, kw_only=True):
+    """Taints that a pod bears. `operator` is `Equal` (also if empty), `Exists`, `Lt` or `Gt`; an empty effect is any."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+class NodeAffinity(Wire, frozen=True, kw_only=True):
+    """Which nodes a pod must have; which it would like better is left to kube-scheduler."""
+
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+
+
+class Affinity(Wire, frozen=True, kw_only=True):
+    """What a pod wants of its surroundings."""
+
+    node_affinity: NodeAffinity | None = None
+
+
+class ResourceRequirements(Wire, frozen=True, kw_only=True):
+    """What a container, or a pod as a whole, asks for; without a request its limit counts."""
+
+    requests: dict[str, Quantity] = msgspec.field(default_factory=dict)
+    limits: dict[str, Quantity] = msgspec.field(default_factory=dict)
+
+
+class Container(Wire, frozen=True, kw_only=True):
+    """A container. An init container with `restart_policy` `Always` is a sidecar, which goes on running."""
+
+    name: str
+    resources: ResourceRequirements = msgspec.field(default_factory=ResourceRequirements)
+    restart_policy: str = ""
+
+
+class PodSchedulingGate(Wire, frozen=True, kw_only=True):
+    """While a pod has a gate, kube-scheduler waits."""
+
+    name: str
+
+
 class PodSpec(Wire, frozen=True, kw_only=True):
-    """Where a pod runs, and its claims."""
+    """Where a pod may run and runs, what it asks for, and its claims."""
 
     node_name: str = ""
+    scheduler_name: str = ""
+    scheduling_gates: tuple[PodSchedulingGate, ...] = ()
+    node_selector: dict[str, str] = msgspec.field(default_factory=dict)
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    overhead: dict[str, Quantity] = msgspec.field(default_factory=dict)
+    resources: ResourceRequirements | None = None
     resource_claims: tuple[PodResourceClaim, ...] = ()
 
 
@@ -117,10 +169,21 @@ class PodResourceClaimStatus(Wire, frozen=True, kw_only=True):
     resource_claim_name: str | None = None
 
 
+class PodCondition(Wire, frozen=True, kw_only=True):
+    """One condition of a pod. `PodScheduled` with reason `Unschedulable` is kube-scheduler's refusal."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    last_transition_time: Time | None = None
+
+
 class PodStatus(Wire, frozen=True, kw_only=True):
     """How far a pod is. `phase` is `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`."""
 
     phase: str = ""
+    conditions: tuple[PodCondition, ...] = ()
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
 
 

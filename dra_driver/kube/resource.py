@@ -4,13 +4,18 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 from urllib.parse import quote
 
+from dra_driver.api.coordination_v1 import Lease, LeaseList
 from dra_driver.api.core_v1 import Event, EventList, Node, NodeList, Pod, PodList
 from dra_driver.api.meta_v1 import ListMeta, ObjectMeta
 from dra_driver.api.resource_v1 import (
     DeviceClass,
     DeviceClassList,
+    DeviceTaintRule,
+    DeviceTaintRuleList,
     ResourceClaim,
     ResourceClaimList,
+    ResourceClaimTemplate,
+    ResourceClaimTemplateList,
     ResourceSlice,
     ResourceSliceList,
 )
@@ -113,6 +118,13 @@ EVERYTHING = Selection()
 RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "resourceslices", ResourceSlice, ResourceSliceList)
 DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", DeviceClass, DeviceClassList)
 RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", ResourceClaim, ResourceClaimList, namespaced=True)
+DEVICE_TAINT_RULES = Resource("resource.k8s.io", "v1", "devicetaintrules", DeviceTaintRule, DeviceTaintRuleList)
+RESOURCE_CLAIM_TEMPLATES = Resource(
+    *("resource.k8s.io", "v1", "resourceclaimtemplates"),
+    *(ResourceClaimTemplate, ResourceClaimTemplateList),
+    namespaced=True,
+)
 NODES = Resource("", "v1", "nodes", Node, NodeList)
 PODS = Resource("", "v1", "pods", Pod, PodList, namespaced=True)
 EVENTS = Resource("", "v1", "events", Event, EventList, namespaced=True)
+LEASES = Resource("coordination.k8s.io", "v1", "leases", Lease, LeaseList, namespaced=True)

@@ -1,0 +1,1 @@
+"""The command `kubectl dra`: what DRA does in a cluster, shown and explained."""
