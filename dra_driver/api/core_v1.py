@@ -104,7 +104,7 @@ class PodResourceClaim(Wire, frozen=True, kw_only=True):
 
 
 class Toleration(Wire, frozen=True, kw_only=True):
-    """Taints that a pod bears. `operator` is `Equal` (also if empty), `Exists`, `Lt` or `Gt`; an empty effect is any."""
+    """Taints that a pod bears. `operator` is `Equal` (also if empty), `Exists`, `Lt` or `Gt`; no effect means any."""
 
     key: str = ""
     operator: str = ""
