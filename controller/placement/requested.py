@@ -70,7 +70,6 @@ def _sum_containers(pod: Pod) -> dict[str, int]:
         if container.restart_policy == "Always":
             _add(total, requests)
             _add(sidecars, requests)
-            _raise_to(peak, sidecars)
         else:
             _add(requests, sidecars)
             _raise_to(peak, requests)
