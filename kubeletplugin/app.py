@@ -2,27 +2,26 @@
 
 import asyncio
 import contextlib
-import signal
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, assert_never
 
 import grpc.aio
 import structlog
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
 from dra_driver.devices.backend import Backend
 from dra_driver.devices.model import Inventory
 from dra_driver.devices.simulated import SimulatedBackend, read_profile
 from dra_driver.errors import SettingError, StateError
+from dra_driver.http import serve_http
 from dra_driver.kube.client import ApiClient
 from dra_driver.kube.credential import Credential
 from dra_driver.kube.event import EventRecorder
+from dra_driver.process import build_registry, stop_signals
 from kubeletplugin.catalog import Catalog
 from kubeletplugin.cluster import Claims, Events
 from kubeletplugin.discovery import Discovery
 from kubeletplugin.health import HealthChange, diff_health
-from kubeletplugin.http import serve_http
 from kubeletplugin.metric import Metrics
 from kubeletplugin.prepare.artifact import Artifacts
 from kubeletplugin.prepare.checkpoint import Checkpoint
@@ -53,7 +52,7 @@ async def run_plugin(settings: Settings) -> None:
     """Run a plugin until SIGTERM or SIGINT. Raises DraError if it cannot start."""
     require_registry(settings.registry_dir)
     backends = read_backends(settings)
-    with hold_plugin_directory(settings.plugin_dir), _stop_signals() as stop:
+    with hold_plugin_directory(settings.plugin_dir), stop_signals() as stop:
         credential = await Credential.load(settings.kubeconfig)
         async with ApiClient(credential, user_agent="dra-kubeletplugin") as client:
             with ThreadPoolExecutor(THREADS, thread_name_prefix="claim") as executor:
@@ -67,9 +66,7 @@ class Plugin:
         self, settings: Settings, backends: Sequence[Backend], client: ApiClient, executor: ThreadPoolExecutor
     ) -> None:
         self._settings = settings
-        self._registry = CollectorRegistry()
-        for collector in (GCCollector, PlatformCollector, ProcessCollector):
-            collector(registry=self._registry)
+        self._registry = build_registry()
         self._metrics = Metrics(self._registry)
         self._recorder = EventRecorder(client, component=settings.driver_name, host=settings.node_name)
         self._events = Events(self._recorder, settings.node_name, asyncio.get_running_loop())
@@ -217,17 +214,3 @@ def _read_backend(name: BackendName, settings: Settings) -> Backend:
 
 async def _stop_server(server: grpc.aio.Server) -> None:
     await server.stop(GRACE_S)
-
-
-@contextlib.contextmanager
-def _stop_signals() -> Iterator[asyncio.Event]:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    signals = (signal.SIGTERM, signal.SIGINT)
-    for each in signals:
-        loop.add_signal_handler(each, stop.set)
-    try:
-        yield stop
-    finally:
-        for each in signals:
-            loop.remove_signal_handler(each)

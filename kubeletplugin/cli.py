@@ -2,8 +2,6 @@
 
 import asyncio
 import sys
-from enum import StrEnum
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -13,11 +11,9 @@ import typer
 from dra_driver.devices.attribute import DEFAULT_SLOTS
 from dra_driver.errors import DraError
 from dra_driver.log import LogFormat, LogLevel, configure_logging
+from dra_driver.process import EXIT_SETTING, print_version, render_names
 from kubeletplugin.app import run_plugin
 from kubeletplugin.setting import DEFAULT_DRIVER, BackendName, Settings, SimulatedSettings, validate_settings
-
-EXIT_SETTING = 2
-"""The exit code for anything that the person who started it has to change."""
 
 app = typer.Typer(
     add_completion=True,
@@ -29,13 +25,8 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  typer calls it with the flag's value
     if wanted:
-        typer.echo(f"dra-kubeletplugin {version('dra-driver')}")
+        print_version("dra-kubeletplugin")
         raise typer.Exit
-
-
-def _render_names(names: type[StrEnum]) -> str:
-    *others, last = names
-    return f"{', '.join(others)} or {last}" if others else str(last)
 
 
 @app.command(
@@ -59,7 +50,7 @@ def run(  # noqa: PLR0913  a flag each
     backend: Annotated[
         list[BackendName] | None,
         typer.Option(
-            metavar="<name>", help=f"Where devices come from: {_render_names(BackendName)}. May be given several times."
+            metavar="<name>", help=f"Where devices come from: {render_names(BackendName)}. May be given several times."
         ),
     ] = None,
     simulated_profile: Annotated[
@@ -78,7 +69,7 @@ def run(  # noqa: PLR0913  a flag each
         str, typer.Option(help="Where /metrics, /healthz and /readyz are served; without a host on all addresses.")
     ] = ":8080",
     log_level: Annotated[
-        LogLevel, typer.Option(help=f"The least important lines to write: {_render_names(LogLevel)}.")
+        LogLevel, typer.Option(help=f"The least important lines to write: {render_names(LogLevel)}.")
     ] = LogLevel.INFO,
     log_format: Annotated[
         LogFormat, typer.Option(help="json, text, or auto: text on a terminal, else json.")

@@ -9,6 +9,7 @@ from pathlib import Path
 from dra_driver.api import name
 from dra_driver.devices.attribute import DEFAULT_SLOTS
 from dra_driver.errors import SettingError
+from dra_driver.http import parse_http_address
 
 DEFAULT_DRIVER = "accel.dra-driver.io"
 SOCKET_PATH_LIMIT = 107
@@ -81,14 +82,6 @@ def validate_settings(settings: Settings) -> None:
     """Raise SettingError that names every setting that cannot be used. Nothing on the host is looked at."""
     if problems := list(_problems(settings)):
         raise SettingError("; ".join(problems))
-
-
-def parse_http_address(text: str) -> tuple[str, int]:
-    """Split `host:port`, `:port` or `[v6]:port`. Raises SettingError; the empty host means all addresses."""
-    host, separator, port = text.rpartition(":")
-    if not separator or not port.isdecimal() or not 0 <= int(port) <= 65535:  # noqa: PLR2004  the largest port
-        raise SettingError(f"--http-address: {text!r} is not an address, want host:port, such as ':8080'")
-    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 def _problems(settings: Settings) -> Iterator[str]:

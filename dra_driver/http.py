@@ -1,4 +1,4 @@
-"""What people and the kubelet ask over HTTP: is it alive, is it ready, how is it doing."""
+"""What people and the kubelet ask a process over HTTP: is it alive, is it ready, how is it doing."""
 
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -8,12 +8,21 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from dra_driver.errors import SettingError, explain_os_error
-from kubeletplugin.setting import parse_http_address
 
 log = structlog.get_logger(__name__)
 
+_LARGEST_PORT = 65535
+
 Check = Callable[[], Awaitable[str | None]]
 """Returns None if all is well, else one line that says what is missing."""
+
+
+def parse_http_address(text: str) -> tuple[str, int]:
+    """Split `host:port`, `:port` or `[v6]:port`. Raises SettingError; the empty host means all addresses."""
+    host, separator, port = text.rpartition(":")
+    if not separator or not port.isdecimal() or not 0 <= int(port) <= _LARGEST_PORT:
+        raise SettingError(f"--http-address: {text!r} is not an address, want host:port, such as ':8080'")
+    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 async def serve_http(
