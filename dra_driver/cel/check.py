@@ -169,14 +169,14 @@ class _Checker:
         match type_.kind:
             case Kind.MAP:
                 return type_.parameters[1]
-            case Kind.STRUCT if type_ == DEVICE:
-                if field in self.environment.fields:
-                    return self.environment.fields[field]
-                wanted = _suggest(field, self.environment.fields) or "want " + ", ".join(self.environment.fields)
-                self.report(node, f"device.{field}: no such field", wanted)
-                return t.ERROR
             case Kind.STRUCT:
-                self.report(node, f"{type_} has no field {field!r}", _suggest_method(type_))
+                message = find_message(type_.name, self.environment)
+                fields = {} if message is None else message.fields
+                if field in fields:
+                    return fields[field]
+                wanted = _suggest(field, fields) or ("want " + ", ".join(fields) if fields else _suggest_method(type_))
+                what = f"device.{field}: no such field" if type_ == DEVICE else f"{type_} has no field {field!r}"
+                self.report(node, what, wanted)
                 return t.ERROR
             case Kind.PARAMETER:
                 self.mapping.unify((t.DYN,), (type_,))

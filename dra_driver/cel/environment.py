@@ -29,6 +29,8 @@ _TYPES: Final[dict[str, Type]] = {
     "uint": t.UINT,
     "google.protobuf.Duration": t.DURATION,
     "google.protobuf.Timestamp": t.TIMESTAMP,
+    t.EMPTY.name: t.EMPTY,
+    t.ENTRY.name: t.ENTRY,
     "optional_type": t.optional_of(t.DYN),
     "net.IP": t.IP,
     "net.CIDR": t.CIDR,

@@ -5,6 +5,7 @@
 """
 
 import base64
+import math
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,10 +15,10 @@ from dra_driver.cel import type as t
 from dra_driver.cel.environment import DEVICE, Environment
 from dra_driver.cel.error import Fault
 from dra_driver.cel.library.conversion import to_text
+from dra_driver.cel.packed import span_to_duration, unpack
+from dra_driver.cel.record import RECORDS, Empty, Entry, record_to_map
 from dra_driver.cel.type import Type
 from dra_driver.cel.value import (
-    INT_MAX,
-    INT_MIN,
     LISTS,
     MAPS,
     Duration,
@@ -114,11 +115,7 @@ def _take_span(fields: Fields) -> tuple[int, int]:
 
 def build_duration(fields: Fields) -> Duration:
     """Make a duration. What is out of range becomes the longest there is."""
-    seconds, nanos = _take_span(fields)
-    whole = seconds * _SECOND
-    if INT_MIN <= whole <= INT_MAX and INT_MIN <= whole + nanos <= INT_MAX:
-        return Duration(whole + nanos)
-    return Duration(INT_MIN if seconds < 0 else INT_MAX)
+    return span_to_duration(*_take_span(fields))
 
 
 def build_timestamp(fields: Fields) -> Timestamp:
@@ -127,7 +124,7 @@ def build_timestamp(fields: Fields) -> Timestamp:
     return Timestamp(seconds * _SECOND + nanos)
 
 
-def to_json(value: Value) -> Value:
+def to_json(value: Value) -> Value:  # noqa: PLR0911 - a case of each type
     """Give what JSON makes of a value."""
     value = _unwrapped(value)
     match value:
@@ -143,6 +140,8 @@ def to_json(value: Value) -> Value:
             return _to_list(value)
         case _ if isinstance(value, MAPS):
             return _to_struct(value)
+        case _ if isinstance(value, RECORDS):
+            return _record_to_json(value)
         case _:
             raise Fault(f"a {type_name(value)} is no value of JSON")
 
@@ -159,6 +158,35 @@ def _to_struct(value: Value) -> Map:
     if not isinstance(value, MAPS):
         raise Fault(f"a {type_name(value)} is no map")
     return Map.of([(_take(key, str, "string"), to_json(each)) for key, each in value.items()])
+
+
+def _record_to_json(record: Value) -> Map:
+    made = record_to_map(record)
+    if not _is_finite(made):
+        raise Fault("a number that is none of JSON")
+    return made
+
+
+def _is_finite(value: Value) -> bool:
+    if isinstance(value, LISTS):
+        return all(map(_is_finite, value))
+    if isinstance(value, MAPS):
+        return all(_is_finite(each) for _, each in value.items())
+    return type(value) is not float or math.isfinite(value)
+
+
+def _build_any(fields: Fields) -> Value:
+    url = _take(fields.get("type_url", ""), str, "string")
+    return unpack(url, _take(fields.get("value", b""), bytes, "bytes"))
+
+
+def _build_empty(_: Fields) -> Value:
+    return Empty()
+
+
+def _build_entry(fields: Fields) -> Value:
+    key = _take(fields.get("key", ""), str, "string")
+    return Entry(key, to_json(fields.get("value")), has_value="value" in fields)
 
 
 def _build_list(fields: Fields) -> Value:
@@ -204,6 +232,9 @@ _MESSAGES: Final[dict[str, Message]] = {
     "google.protobuf.ListValue": Message(t.list_of(t.DYN), _LIST, _build_list),
     "google.protobuf.Struct": Message(t.map_of(t.STRING, t.DYN), {"fields": t.map_of(t.STRING, t.DYN)}, _build_struct),
     "google.protobuf.Value": Message(t.DYN, {name: type_ for name, (type_, _) in _JSON_FIELDS.items()}, _build_json),
+    "google.protobuf.Any": Message(t.ANY, {"type_url": t.STRING, "value": t.BYTES}, _build_any),
+    t.EMPTY.name: Message(t.EMPTY, {}, _build_empty),
+    t.ENTRY.name: Message(t.ENTRY, {"key": t.STRING, "value": t.DYN}, _build_entry),
     # Types that the checker takes for messages, and that cannot be made.
     "list": Message(t.list_of(t.DYN), _LIST, _unknown("list")),
     "null_type": Message(t.NULL, {}, _unknown("null_type")),

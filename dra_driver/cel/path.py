@@ -2,6 +2,7 @@
 
 from dra_driver.cel.equality import index_of
 from dra_driver.cel.error import Fault
+from dra_driver.cel.record import RECORDS, find_field
 from dra_driver.cel.value import LISTS, MAPS, Uint, Value, type_name
 
 KEYS = frozenset((str, int, Uint, bool, float))
@@ -30,6 +31,8 @@ def qualify(value: Value, key: Value) -> Value:
         if 0 <= index < len(value):
             return value[index]
         raise Fault(f"index out of bounds: {key}")
+    if isinstance(value, RECORDS):
+        return find_field(value, key)[0]
     raise no_such_key(key)
 
 
@@ -42,4 +45,6 @@ def qualify_if_present(value: Value, key: Value) -> tuple[Value, bool]:
         index = index_of(key)
         if 0 <= index < len(value):
             return value[index], True
+    elif isinstance(value, RECORDS):
+        return find_field(value, key)
     return None, False

@@ -73,6 +73,8 @@ QUANTITY: Final = Type(Kind.STRUCT, "kubernetes.Quantity")
 SEMVER: Final = Type(Kind.STRUCT, "kubernetes.Semver")
 URL: Final = Type(Kind.STRUCT, "kubernetes.URL")
 FORMAT: Final = Type(Kind.STRUCT, "kubernetes.NamedFormat")
+EMPTY: Final = Type(Kind.STRUCT, "google.protobuf.Empty")
+ENTRY: Final = Type(Kind.STRUCT, "google.protobuf.Struct.FieldsEntry")
 IP: Final = Type(Kind.OPAQUE, "net.IP")
 CIDR: Final = Type(Kind.OPAQUE, "net.CIDR")
 

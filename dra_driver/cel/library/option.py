@@ -6,6 +6,7 @@ from typing import Final
 from dra_driver.cel.error import Fault
 from dra_driver.cel.function import Library, Overload
 from dra_driver.cel.library.standard import LIST_A, MAP_AB, A, B
+from dra_driver.cel.record import RECORDS
 from dra_driver.cel.type import BOOL, DYN, INT, STRING, list_of, optional_of
 from dra_driver.cel.value import LISTS, MAPS, NONE, Duration, Optional, Timestamp, Uint, Value
 from dra_driver.cel.value import optional_of as present
@@ -16,7 +17,7 @@ _OPTIONAL_A: Final = optional_of(A)
 _ZERO_TIME: Final = -62135596800 * 10**9
 
 
-def _is_zero(value: Value) -> bool:
+def _is_zero(value: Value) -> bool:  # noqa: PLR0911 - a case of each type
     match value:
         case None:
             return True
@@ -28,6 +29,8 @@ def _is_zero(value: Value) -> bool:
             return value.nanos == 0
         case Timestamp():
             return value.nanos == _ZERO_TIME
+        case _ if isinstance(value, RECORDS):
+            return value.is_zero
         case _:
             return isinstance(value, LISTS + MAPS) and not len(value)
 

@@ -6,6 +6,7 @@ from dra_driver.api.resource_v1 import DeviceAttribute
 from dra_driver.cel import CompileError, DeviceInput, EvaluationError, compile_attribute, compile_selector
 
 PB = "google.protobuf"
+ENTRY = f"{PB}.Struct.FieldsEntry"
 TRUE = {
     "a_wrapper_is_its_value": f"{PB}.Int64Value{{value: 1}} + 1 == 2 && {PB}.BoolValue{{value: true}}",
     "an_empty_wrapper_is_zero_and_not_null": f"{PB}.StringValue{{}} == '' && {PB}.Int64Value{{}} != null",
@@ -26,6 +27,19 @@ TRUE = {
     "a_value_is_what_its_field_holds": f"{PB}.Value{{list_value: [true]}} == [true]",
     "a_local_variable_does_not_hide_a_message": f"[1].all(google, {PB}.Int64Value{{value: google}} == google)",
     "a_leading_dot_changes_nothing": f".{PB}.Int64Value{{value: 1}} == 1",
+    "an_empty_message_equals_itself": f"{PB}.Empty{{}} == {PB}.Empty{{}} && {PB}.Empty{{}} != null",
+    "an_empty_message_has_a_type": f"type({PB}.Empty{{}}) == {PB}.Empty && {PB}.Empty != {ENTRY}",
+    "an_empty_message_is_an_empty_map_in_json": f"{PB}.ListValue{{values: [{PB}.Empty{{}}]}} == [{{}}]",
+    "an_empty_message_is_a_zero": f"!optional.ofNonZeroValue({PB}.Empty{{}}).hasValue()",
+    "an_entry_has_fields": f"{ENTRY}{{key: 'a', value: 1}}.key == 'a' && {ENTRY}{{key: 'a', value: 1}}.value == 1.0",
+    "a_field_that_is_not_set_is_zero": f"{ENTRY}{{}}.key == '' && {ENTRY}{{}}.value == null",
+    "has_tells_null_from_nothing": f"has({ENTRY}{{value: null}}.value) && !has({ENTRY}{{}}.value)",
+    "has_takes_an_empty_key_for_none": f"!has({ENTRY}{{key: ''}}.key) && !{ENTRY}{{}}.?key.hasValue()",
+    "entries_are_equal_if_their_fields_are": f"{ENTRY}{{value: {{'a': 1}}}} == {ENTRY}{{value: {{'a': 1.0}}}}",
+    "an_entry_with_null_is_none_without": f"{ENTRY}{{value: null}} != {ENTRY}{{}}",
+    "an_entry_without_a_number_equals_nothing": f"{ENTRY}{{value: 0.0 / 0.0}} != {ENTRY}{{value: 0.0 / 0.0}}",
+    "an_entry_in_json_is_a_map_of_what_is_set": f"{ENTRY}{{value: {ENTRY}{{key: 'k'}}}}.value == {{'key': 'k'}}",
+    "an_entry_is_a_key_by_identity": f"cel.bind(e, {ENTRY}{{}}, e in {{e: 1}}) && !({ENTRY}{{}} in {{{ENTRY}{{}}: 1}})",
     "a_message_of_the_device_is_not_made_where_nobody_asks": "true || kubernetes.DRADevice{driver: 'a'} == device",
 }
 FAULTS = {
@@ -38,6 +52,12 @@ FAULTS = {
     "a_quantity_in_a_struct": f"{PB}.Struct{{fields: {{'a': quantity('1')}}}}.a == '1'",
     "a_list_for_the_fields_of_a_struct": f"{PB}.Struct{{fields: dyn([1])}} == {{}}",
     "a_message_of_the_device": "kubernetes.DRADevice{} == device",
+    "a_field_that_no_message_has": f"dyn({PB}.Empty{{}}).a == 1",
+    "a_test_for_a_field_that_no_message_has": f"has(dyn({ENTRY}{{}}).a)",
+    "an_index_of_a_message": f"dyn({ENTRY}{{}})[1] == 1",
+    "a_key_of_another_type": f"{ENTRY}{{key: dyn(1)}}.key == ''",
+    "an_entry_in_json_without_a_number": f"{ENTRY}{{value: {ENTRY}{{value: 0.0 / 0.0}}}}.value == null",
+    "a_loop_over_a_message": f"dyn({PB}.Empty{{}}).all(x, true)",
 }
 REFUSED = {
     "an_unknown_field": (f"{PB}.Duration{{second: 1}} == duration('1s')", "did you mean 'seconds'"),
@@ -46,6 +66,10 @@ REFUSED = {
     "a_field_of_the_device_of_another_type": ("kubernetes.DRADevice{driver: 1} == device", "want a string"),
     "a_plain_value_after_a_question_mark": (f"{PB}.Int64Value{{?value: 1}} == 1", "want an optional value"),
     "a_field_of_a_wrapper": (f"{PB}.Int64Value{{value: 1}}.value == 1", "no field 'value'"),
+    "a_field_of_an_empty_message": (f"{PB}.Empty{{}}.a == 1", "no field 'a'"),
+    "a_field_of_an_entry": (f"{ENTRY}{{}}.ky == ''", "did you mean 'key'"),
+    "an_empty_message_for_a_number": (f"{PB}.Int64Value{{value: {PB}.Empty{{}}}} == 1", "want a int"),
+    "the_type_of_what_may_be_any": (f"type(1) == {PB}.Any", "unknown name"),
     "a_type_that_is_no_message": ("int{} == 1", "no message"),
     "a_name_of_nothing": ("Foo{} == 1", "no message"),
 }
