@@ -17,7 +17,7 @@ from controller.allocator.slice_index import PoolId, index_slices
 from controller.allocator.state import AllocatedState, build_allocated_state
 from controller.allocator.table import Table
 from controller.allocator.taint import apply_taint_rules
-from controller.allocator.walk import walk
+from controller.allocator.walk import Lack, Way, walk
 from dra_driver.api.core_v1 import Node
 from dra_driver.api.resource_v1 import AllocationResult, DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 
@@ -100,13 +100,14 @@ def allocate_from(problem: Problem, pools: Sequence[Pool], state: AllocatedState
 def solve_table(table: Table, budget: int, new_share_id: Callable[[], str]) -> Answer:
     """Answer the question of a table that is planned and ordered. Raises AllocationError."""
     way = walk(table, min(budget, _PLAIN_BUDGET))
-    if way is not None:
-        return Allocated(build_results(table, way.grants, way.choices, new_share_id))
-    search = search_table(table, budget)
-    if search is None:
-        return Undecided()
-    if search.outcome is Outcome.FOUND:
-        return Allocated(build_results(table, search.grants, search.choices, new_share_id))
+    if isinstance(way, Way):
+        return Allocated(build_results(table, way.given, way.choices, new_share_id))
+    if way is Lack.UNKNOWN:
+        search = search_table(table, budget)
+        if search is None:
+            return Undecided()
+        if search.outcome is Outcome.FOUND:
+            return Allocated(build_results(table, search.given, search.choices, new_share_id))
     if any(pool.invalid for pool in table.pools):
         reasons = "; ".join(f"{'/'.join(pool.id)}: {pool.invalid}" for pool in table.pools if pool.invalid)
         raise AllocationError(f"invalid pools: {reasons}", ErrorClass.INVALID, node_only=True)

@@ -25,6 +25,7 @@ from controller.allocator.pool import Pool, gather_pools
 from controller.allocator.selector import SelectorCache
 from controller.allocator.slice_index import PoolId, SliceIndex, pool_id
 from controller.allocator.state import AllocatedState
+from controller.allocator.stock import Stock
 from controller.allocator.table import Table
 from controller.allocator.taint import apply_taint_rules
 from dra_driver.api.codec import encode
@@ -80,6 +81,7 @@ class Cluster:
     _rules: dict[str, DeviceTaintRule] = field(default_factory=dict)
     _index: SliceIndex = field(default_factory=SliceIndex)
     _pools: dict[str, tuple[Pool, ...]] = field(default_factory=dict)
+    _stocks: dict[str, Stock] = field(default_factory=dict)
     _users: dict[PoolId, set[str]] = field(default_factory=dict)
     _looks: dict[Glance, dict[str, Hashable]] = field(default_factory=dict)
     _sights: dict[Glance, dict[str, Sight]] = field(default_factory=dict)
@@ -229,12 +231,23 @@ class Cluster:
         if table is not None and table.pools is pools and table.node is self.nodes[node]:
             table.renew(claims)
             return table
-        table = Table(self.nodes[node], self.features, self.selectors, self.state, pools)
+        table = Table(
+            self.nodes[node], self.features, self.selectors, self.state, pools, known=self._stock(node, pools)
+        )
         table.plan(claims, self.classes)
         if len(self._tables) >= _TABLES_MAX:
             self._tables.clear()
         self._tables[key] = table
         return table
+
+    def _stock(self, node: str, pools: tuple[Pool, ...]) -> Stock:
+        """Give the devices of a node and who holds what of them, which is up to date from now on."""
+        stock = self._stocks.get(node)
+        if stock is None:
+            stock = self._stocks[node] = Stock(pools, self.state)
+            for pool in pools:
+                self.state.watch(*pool.id, stock)
+        return stock
 
     def pools(self, node: str) -> tuple[Pool, ...]:
         """Give the pools of a node. Raises AllocationError for a malformed node selector, KeyError without the node."""
@@ -324,8 +337,11 @@ class Cluster:
             self._forget_looks(node)
             for sights in self._sights.values():
                 sights.pop(node, None)
+            stock = self._stocks.pop(node, None)
             for pool in self._pools.pop(node, ()):
                 self._users[pool.id].discard(node)
+                if stock is not None:
+                    self.state.unwatch(*pool.id, stock)
 
 
 def _key(claim: ResourceClaim) -> str:

@@ -197,7 +197,7 @@ class _Gathering:
         search = Search(table, budget=self.budget)
         outcome = search.run()
         while outcome is Outcome.FOUND:
-            found = build_results(table, search.grants, search.choices, self.cluster.new_share_id)
+            found = build_results(table, search.given, search.choices, self.cluster.new_share_id)
             yield dict(zip(indexes, found, strict=True))
             outcome = search.resume()
         self.is_cut = self.is_cut or outcome is Outcome.EXHAUSTED

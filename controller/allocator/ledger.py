@@ -4,7 +4,6 @@ Every change is recorded in a `Grant`; `undo` restores what was, whether a devic
 while the search goes back.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from controller.allocator.candidate import Candidate
@@ -39,7 +38,6 @@ class Ledger:
     shares: dict[int, int] = field(default_factory=dict)
     consumed: dict[int, dict[str, int]] = field(default_factory=dict)
     available: dict[Pool, dict[tuple[str, str], int]] = field(default_factory=dict)
-    overcommitted: set[Pool] = field(default_factory=set)
     groups: dict[tuple[Pool, str], Groups | None] = field(default_factory=dict)
     grants: list[Grant] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
@@ -172,7 +170,7 @@ class Ledger:
         for key, amount in candidate.consumption.items():
             available[key] -= amount
         grant.has_counters = True
-        if pool in self.overcommitted:
+        if pool in self.table.stock.overcommitted:
             is_short = any(left < 0 for left in available.values())
         else:
             is_short = any(available[key] < 0 for key in candidate.consumption)
@@ -184,28 +182,8 @@ class Ledger:
         """Give what is left of the counters of a pool, in nano-units; it may be negative."""
         available = self.available.get(pool)
         if available is None:
-            available = dict(pool.counters)
-            for candidate in self._consumers(pool):
-                for key, amount in candidate.consumption.items():
-                    available[key] -= amount
-            if any(left < 0 for left in available.values()):
-                self.overcommitted.add(pool)
-            self.available[pool] = available
+            available = self.available[pool] = dict(self.table.stock.counters_left(pool))
         return available
-
-    def _consumers(self, pool: Pool) -> Iterator[Candidate]:
-        """Yield the devices of a pool that are in use and consume counters."""
-        table = self.table
-        for index, candidate in enumerate(pool.candidates, table.starts[pool]):
-            # What is held is in use; of others the state tells whether there are shares.
-            is_used = table.held[index]
-            if not is_used and (candidate.is_shareable or not table.refuses_stale_shares):
-                is_used = table.state.is_allocated(candidate.id)
-            if is_used and candidate.consumption:
-                yield candidate
-        for candidate in pool.others:
-            if candidate.consumption and table.state.is_allocated(candidate.id):
-                yield candidate
 
     def _join_groups(self, grant: Grant, pool: Pool, candidate: Candidate) -> bool:
         changed: dict[tuple[Pool, str], Groups | None] = {}

@@ -13,6 +13,7 @@ from dra_driver.api.resource_v1 import (
     DeviceClass,
     DeviceConstraint,
     DeviceRequest,
+    DeviceRequestAllocationResult,
     DeviceSelector,
     DeviceSubRequest,
     DeviceToleration,
@@ -29,8 +30,9 @@ class Alternative:
     """A request, or one of its subrequests.
 
     `count` is how many devices it takes; with `is_all` those are `devices`, by index. `order` is that in which
-    candidates are tried otherwise, `cells` holds what is known of each. Alternatives of one `signature` see the same in
-    every device.
+    candidates are tried otherwise, `cells` holds what is known of each: of those `seen`, which includes those `unfit`
+    (a bit for each). Alternatives of one `signature` see the same in every device. `results` are what allocations say
+    of devices that nobody shares.
     """
 
     claim: int
@@ -53,6 +55,9 @@ class Alternative:
     order: Sequence[int] = ()
     signature: int = -1
     capacity_key: tuple[object, ...] = ()
+    seen: int = 0
+    unfit: int = 0
+    results: dict[int, DeviceRequestAllocationResult] = field(default_factory=dict)
 
     @property
     def result_name(self) -> str:

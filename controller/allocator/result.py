@@ -1,12 +1,12 @@
 """Allocation results of what a search found: devices, configs in upstream's order, and where they can be used."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeAlias
 
 from controller.allocator.candidate import Candidate
+from controller.allocator.cell import Cell
 from controller.allocator.error import AllocationError
-from controller.allocator.ledger import Grant
 from controller.allocator.request import Alternative, ClaimPlan
 from controller.allocator.table import Table
 from dra_driver.api.core_v1 import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
@@ -20,15 +20,20 @@ from dra_driver.api.resource_v1 import (
 _NODES_MAX: Final = 1024
 
 
+Given: TypeAlias = tuple[Alternative, int, Cell | None]
+"""A device by index for a request; with what is known of the two if it is a share."""
+
+Choices: TypeAlias = dict[tuple[int, int], int]
+"""Which subrequest was chosen, by claim and request; the first where none is named."""
+
+
 def build_results(
-    table: Table, grants: list[Grant], choices: dict[tuple[int, int], int], new_share_id: Callable[[], str]
+    table: Table, given: Sequence[Sequence[Given]], choices: Choices, new_share_id: Callable[[], str]
 ) -> tuple[AllocationResult, ...]:
     """Give one result a claim, in order. Raises AllocationError for a node selector with several terms."""
     results = []
-    by_claim: list[list[Grant]] = [[] for _ in table.claims]
-    for grant in grants:
-        by_claim[grant.alternative.claim].append(grant)
-    for index, (plan, own) in enumerate(zip(table.claims, by_claim, strict=True)):
+    for index, own in enumerate(given):
+        plan = table.claims[index]
         config: tuple[DeviceAllocationConfiguration, ...] = ()
         if plan.is_configured:
             positions = (choices.get((index, position), 0) for position in range(len(plan.requests)))
@@ -36,33 +41,41 @@ def build_results(
                 request.alternatives[position] for request, position in zip(plan.requests, positions, strict=True)
             ]
             config = tuple(_build_config(plan, chosen))
-        devices = DeviceAllocationResult(
-            results=tuple([_build_device(table, grant, new_share_id) for grant in own]), config=config
-        )
+        devices = []
+        for alternative, place, share in own:
+            device = alternative.results.get(place) if share is None else None
+            devices.append(device or _build_device(table, alternative, place, share, new_share_id))
         selector = _build_node_selector(table, own, plan.name)
-        results.append(AllocationResult(devices=devices, node_selector=selector))
+        devices_result = DeviceAllocationResult(results=tuple(devices), config=config)
+        results.append(AllocationResult(devices=devices_result, node_selector=selector))
     return tuple(results)
 
 
-def _build_device(table: Table, grant: Grant, new_share_id: Callable[[], str]) -> DeviceRequestAllocationResult:
-    candidate = table.candidates[grant.index]
+def _build_device(
+    table: Table, alternative: Alternative, index: int, share: Cell | None, new_share_id: Callable[[], str]
+) -> DeviceRequestAllocationResult:
+    """Say who gets what; what is no share is remembered, since it is the same each time."""
+    candidate = table.candidates[index]
     driver, pool, name = candidate.id
     has_conditions = table.features.device_binding_and_status
-    return DeviceRequestAllocationResult(
-        request=grant.alternative.result_name,
+    result = DeviceRequestAllocationResult(
+        request=alternative.result_name,
         driver=driver,
         pool=pool,
         device=name,
-        admin_access=grant.alternative.is_admin or None,
-        tolerations=grant.alternative.tolerations,
+        admin_access=alternative.is_admin or None,
+        tolerations=alternative.tolerations,
         binding_conditions=candidate.device.binding_conditions if has_conditions else (),
         binding_failure_conditions=candidate.device.binding_failure_conditions if has_conditions else (),
-        share_id=new_share_id() if grant.is_share else None,
-        consumed_capacity=(grant.cell.quantities or {}) if grant.is_share else {},
+        share_id=new_share_id() if share is not None else None,
+        consumed_capacity=(share.quantities or {}) if share is not None else {},
         skip_node_operations=(
             candidate.slice.spec.skip_node_operations if table.features.optional_node_operations else ()
         ),
     )
+    if share is None:
+        alternative.results[index] = result
+    return result
 
 
 def _build_config(plan: ClaimPlan, chosen: list[Alternative]) -> Iterator[DeviceAllocationConfiguration]:
@@ -101,11 +114,11 @@ def _cleared(requests: tuple[str, ...], chosen: list[Alternative]) -> tuple[str,
     return requests
 
 
-def _build_node_selector(table: Table, grants: list[Grant], claim: str) -> NodeSelector | None:
+def _build_node_selector(table: Table, given: Sequence[Given], claim: str) -> NodeSelector | None:
     fields: list[NodeSelectorRequirement] = []
     expressions: list[NodeSelectorRequirement] = []
-    for grant in grants:
-        candidate = table.candidates[grant.index]
+    for _, index, _ in given:
+        candidate = table.candidates[index]
         node_name, selector = _where(candidate)
         if node_name is not None or candidate.device.binds_to_node:
             return _this_node(table.node.metadata.name)

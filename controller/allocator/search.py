@@ -14,6 +14,7 @@ from typing import Protocol, TypeAlias
 from controller.allocator.error import AllocationError
 from controller.allocator.ledger import Grant, Ledger
 from controller.allocator.request import RESULTS_MAX, Alternative
+from controller.allocator.result import Choices, Given
 from controller.allocator.table import Table
 
 
@@ -112,7 +113,16 @@ class Search:
         return self.ledger.grants
 
     @property
-    def choices(self) -> dict[tuple[int, int], int]:
+    def given(self) -> list[list[Given]]:
+        """What was given away, in order by claim, once a solution is found."""
+        given: list[list[Given]] = [[] for _ in self.table.claims]
+        for grant in self.ledger.grants:
+            share = grant.cell if grant.is_share else None
+            given[grant.alternative.claim].append((grant.alternative, grant.index, share))
+        return given
+
+    @property
+    def choices(self) -> Choices:
         """Which subrequest was chosen, by claim and request."""
         frames = (frame for frame in self._stack if isinstance(frame, _ChoiceFrame))
         return {(frame.claim, frame.request): frame.position for frame in frames}

@@ -5,9 +5,9 @@ DRAConsumableCapacity is on, and the whole device otherwise.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Protocol, TypeAlias
 
 from dra_driver.api.resource_v1 import DeviceRequestAllocationResult, ResourceClaim
 
@@ -15,10 +15,11 @@ DeviceId: TypeAlias = tuple[str, str, str]
 """Driver, pool and device name."""
 
 
-Change: TypeAlias = tuple[DeviceId, bool, bool]
-"""A device, and whether somebody holds it as a whole, and shares of it."""
+class Watcher(Protocol):
+    """Who wants to know at once what becomes of devices."""
 
-_CHANGES_MAX: Final = 10_000
+    def update(self, device: DeviceId, *, is_whole: bool, is_shared: bool) -> None:
+        """Take notice of whether anybody now holds the device as a whole, or shares of it."""
 
 
 @dataclass(slots=True)
@@ -33,18 +34,18 @@ class AllocatedState:
     whole: Counter[DeviceId] = field(default_factory=Counter)
     shares: Counter[DeviceId] = field(default_factory=Counter)
     consumed: dict[DeviceId, Counter[str]] = field(default_factory=dict)
-    _changes: list[Change] = field(default_factory=list, repr=False, compare=False)
-    _forgotten: int = field(default=0, repr=False, compare=False)
+    _watchers: dict[tuple[str, str], list[Watcher]] = field(default_factory=dict, repr=False, compare=False)
 
-    @property
-    def version(self) -> int:
-        """A number that grows with every change."""
-        return self._forgotten + len(self._changes)
+    def watch(self, driver: str, pool: str, watcher: Watcher) -> None:
+        """Tell `watcher` of what becomes of a pool's devices from now on."""
+        self._watchers.setdefault((driver, pool), []).append(watcher)
 
-    def changed_since(self, version: int) -> Sequence[Change] | None:
-        """Give what changed since the state had `version`, in order; None if that is long ago."""
-        start = version - self._forgotten
-        return self._changes[start:] if start >= 0 else None
+    def unwatch(self, driver: str, pool: str, watcher: Watcher) -> None:
+        """Tell it no longer; it must watch the pool."""
+        watchers = self._watchers[driver, pool]
+        watchers.remove(watcher)
+        if not watchers:
+            del self._watchers[driver, pool]
 
     def add(self, claim: ResourceClaim) -> None:
         """Count what `claim` holds."""
@@ -78,10 +79,8 @@ class AllocatedState:
         device = (result.driver, result.pool, result.device)
         is_whole = result.share_id is None or not self.consumable_capacity
         _count(self.whole if is_whole else self.shares, device, sign)
-        if len(self._changes) >= _CHANGES_MAX:
-            self._forgotten += len(self._changes)
-            self._changes.clear()
-        self._changes.append((device, device in self.whole, device in self.shares))
+        for watcher in self._watchers.get((result.driver, result.pool), ()):
+            watcher.update(device, is_whole=device in self.whole, is_shared=device in self.shares)
         if is_whole:
             return
         if not result.consumed_capacity:

@@ -5,7 +5,7 @@ an expression that fails makes the whole allocation fail.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 
 from controller.allocator.blocker import Blocker, BlockerCode
 from controller.allocator.candidate import Candidate, find_attribute
@@ -25,7 +25,8 @@ from controller.allocator.request import (
     parse_constraints,
 )
 from controller.allocator.selector import SelectorCache
-from controller.allocator.state import AllocatedState, Change, DeviceId
+from controller.allocator.state import AllocatedState
+from controller.allocator.stock import Stock
 from controller.allocator.taint import untolerated_taint
 from dra_driver.api.core_v1 import Node
 from dra_driver.api.resource_v1 import DeviceClass, ResourceClaim
@@ -34,8 +35,26 @@ _OPTIONAL_OPERATIONS = "DRAOptionalNodeOperations"
 
 
 @dataclass(slots=True, eq=False)
+class Column:
+    """What a constraint sees of the candidates: False in `values` where nobody has looked yet.
+
+    `seen` are the candidates where somebody has, `masks` those of each value.
+    """
+
+    values: list[Value | bool | None]
+    seen: int = 0
+    masks: dict[Value | None, int] = field(default_factory=dict)
+
+    def learn(self, index: int, value: Value | None) -> None:
+        """Remember a value."""
+        self.values[index] = value
+        self.seen |= 1 << index
+        self.masks[value] = self.masks.get(value, 0) | 1 << index
+
+
+@dataclass(slots=True, eq=False)
 class Table:
-    """A question about one node."""
+    """A question about one node; `known` is its stock, if that is kept up to date."""
 
     node: Node
     features: Features
@@ -43,57 +62,25 @@ class Table:
     state: AllocatedState
     pools: Sequence[Pool]
     refuses_stale_shares: bool = True
-    candidates: list[Candidate] = field(default_factory=list)
-    pool_of: list[Pool] = field(default_factory=list)
-    starts: dict[Pool, int] = field(default_factory=dict)
-    held: list[bool] = field(default_factory=list)
+    known: InitVar[Stock | None] = None
+    stock: Stock = field(init=False)
+    candidates: list[Candidate] = field(init=False)
+    pool_of: list[Pool] = field(init=False)
+    held: list[bool] = field(init=False)
     forgiven: frozenset[Blocker] = frozenset()
     uncounted: frozenset[Pool] = frozenset()
     unmetered: frozenset[int] = frozenset()
     claims: list[ClaimPlan] = field(default_factory=list)
-    values: dict[tuple[str, str | None], list[Value | bool | None]] = field(default_factory=dict)
-    _places: dict[DeviceId, int] = field(default_factory=dict)
-    _version: int = 0
+    columns: dict[tuple[str, str | None], Column] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        for pool in self.pools:
-            if pool.is_usable:
-                self.starts[pool] = len(self.candidates)
-                self.candidates.extend(pool.candidates)
-                self.pool_of.extend([pool] * len(pool.candidates))
-        self._hold_all()
-
-    def _hold_all(self) -> None:
-        whole = self.state.whole
-        shares = self.state.shares if self.refuses_stale_shares else ()
-        # Whole devices, and shares of devices that are no longer shareable.
-        self.held = [
-            candidate.id in whole or (not candidate.is_shareable and candidate.id in shares)
-            for candidate in self.candidates
-        ]
-        self._version = self.state.version
+    def __post_init__(self, known: Stock | None) -> None:
+        self.stock = known or Stock(self.pools, self.state, self.refuses_stale_shares)
+        self.candidates, self.pool_of, self.held = self.stock.candidates, self.stock.pool_of, self.stock.held
 
     def renew(self, claims: Sequence[ResourceClaim]) -> None:
         """Ask the same of `claims`, which are like those before but for their names, as things stand now."""
-        changed = self.state.changed_since(self._version)
-        if changed is None or len(changed) > len(self.candidates):
-            self._hold_all()
-        elif changed:
-            self._hold_again(changed)
         for plan, claim in zip(self.claims, claims, strict=True):
             plan.renew(claim)
-
-    def _hold_again(self, changed: Sequence[Change]) -> None:
-        places = self._places
-        if not places:
-            places.update((candidate.id, index) for index, candidate in enumerate(self.candidates))
-        held = self.held
-        for id_, is_whole, is_shared in changed:
-            index = places.get(id_)
-            if index is not None:
-                is_stale = is_shared and self.refuses_stale_shares and not self.candidates[index].is_shareable
-                held[index] = is_whole or is_stale
-        self._version = self.state.version
 
     def plan(self, claims: Sequence[ResourceClaim], classes: Mapping[str, DeviceClass]) -> None:
         """Read the claims, request by request. Raises AllocationError."""
@@ -111,23 +98,27 @@ class Table:
                 if not self.forgiven:
                     candidate.remember(alternative.signature, cell)
             alternative.cells[index] = cell
+            alternative.seen |= 1 << index
+            if cell.misfit is not None:
+                alternative.unfit |= 1 << index
         return cell
 
     def value(self, alternative: Alternative, constraint: Constraint, index: int) -> Value | None:
         """Give what the constraint sees of candidate `index`. Raises AllocationError if a derived attribute fails."""
         column = self.column(alternative, constraint)
-        value = column[index]
+        value = column.values[index]
         if isinstance(value, bool):
             expression = alternative.derived.get(constraint.attribute)
-            value = column[index] = self._read_value(constraint, expression, self.candidates[index])
+            value = self._read_value(constraint, expression, self.candidates[index])
+            column.learn(index, value)
         return value
 
-    def column(self, alternative: Alternative, constraint: Constraint) -> list[Value | bool | None]:
-        """Give what is known of what the constraint sees of the candidates; False where `value` must be asked."""
+    def column(self, alternative: Alternative, constraint: Constraint) -> Column:
+        """Give what is known of what the constraint sees of the candidates."""
         key = (constraint.attribute, alternative.derived.get(constraint.attribute))
-        column = self.values.get(key)
+        column = self.columns.get(key)
         if column is None:
-            column = self.values[key] = [False] * len(self.candidates)
+            column = self.columns[key] = Column([False] * len(self.candidates))
         return column
 
     def _read_value(self, constraint: Constraint, expression: str | None, candidate: Candidate) -> Value | None:

@@ -1,14 +1,17 @@
 """A walk gives what a search finds first, or nothing."""
 
+import contextlib
+
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from controller.allocator import AllocationError, Problem, SelectorCache
 from controller.allocator.allocation import known_pools
 from controller.allocator.search import Outcome, Search
 from controller.allocator.state import build_allocated_state
 from controller.allocator.table import Table
-from controller.allocator.walk import walk
+from controller.allocator.walk import Lack, Way, walk
 from tests.support.allocation import (
     DRIVER,
     FakeCompiler,
@@ -35,12 +38,14 @@ def a_table(problem: Problem) -> Table:
 
 def walked(table: Table) -> list[str]:
     way = walk(table, BUDGET)
-    return [] if way is None else [table.candidates[grant.index].id[2] for grant in way.grants]
+    if isinstance(way, Lack):
+        return []
+    return [table.candidates[index].id[2] for own in way.given for _, index, _ in own]
 
 
-@settings(max_examples=300)
-@given(problems())
-def test_a_walk_that_arrives_has_gone_where_a_search_goes(problem: Problem) -> None:
+@settings(max_examples=400)
+@given(problem=problems(), is_warm=st.booleans())
+def test_a_walk_that_arrives_has_gone_where_a_search_goes(problem: Problem, *, is_warm: bool) -> None:
     try:
         table = a_table(problem)
     except AllocationError:
@@ -49,11 +54,17 @@ def test_a_walk_that_arrives_has_gone_where_a_search_goes(problem: Problem) -> N
     try:
         outcome = search.run()
     except AllocationError:
+        with contextlib.suppress(AllocationError):
+            assert walk(a_table(problem), BUDGET) is Lack.UNKNOWN
         return
     expected = [(grant.alternative.position, grant.index) for grant in search.grants]
-    way = walk(a_table(problem), BUDGET)
-    if way is not None and outcome is not Outcome.EXHAUSTED:
-        assert [(grant.alternative.position, grant.index) for grant in way.grants] == expected
+    while is_warm and search.grants:
+        search.ledger.undo_last()
+    way = walk(table if is_warm else a_table(problem), BUDGET)
+    if way is Lack.CERTAIN:
+        assert outcome is not Outcome.FOUND
+    if isinstance(way, Way) and outcome is not Outcome.EXHAUSTED:
+        assert [(alternative.position, index) for own in way.given for alternative, index, _ in own] == expected
         chosen = {place: position for place, position in search.choices.items() if position}
         assert way.choices == chosen
 
@@ -78,13 +89,13 @@ def test_a_subrequest_that_lacks_devices_is_passed_over() -> None:
     claim = a_claim({"name": "main", "firstAvailable": parts})
     table = a_table(a_problem(claim, a_slice(a_device("dev-0"), a_device("dev-1"))))
     way = walk(table, BUDGET)
-    assert way is not None
+    assert isinstance(way, Way)
     assert way.choices == {(0, 0): 1}
-    assert [grant.index for grant in way.grants] == [0, 1]
+    assert [index for own in way.given for _, index, _ in own] == [0, 1]
 
 
 def test_where_a_walk_leads_nowhere_nothing_stays_given_away() -> None:
     problem = a_problem(a_claim(a_request(count=3)), a_slice(a_device("dev-0"), a_device("dev-1")))
     table = a_table(problem)
-    assert walk(table, BUDGET) is None
+    assert walk(table, BUDGET) is Lack.CERTAIN
     assert Search(table).run() is Outcome.NONE
