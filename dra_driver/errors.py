@@ -12,6 +12,7 @@
     ├── AllocationError    an allocation cannot be tried; drawn in `controller.allocator.error`
     └── ApiError           the API server refused or could not be reached
         ├── ApiUnavailableError   no answer, 429 or 5xx: try again later
+        │   └── LeadershipLostError   not asked, since another replica may lead by now
         ├── ApiForbiddenError     401, 403
         ├── ApiNotFoundError      404
         ├── ApiConflictError      409: somebody else changed or created it
@@ -24,11 +25,25 @@ User text is quoted with `repr`, objects are `namespace/name`, devices `pool/dev
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 
 
 class DraError(Exception):
     """Base of all errors that are raised on purpose."""
+
+
+class FieldReason(StrEnum):
+    """What an API server calls that which is wrong with a field."""
+
+    REQUIRED = "FieldValueRequired"
+    INVALID = "FieldValueInvalid"
+    NOT_SUPPORTED = "FieldValueNotSupported"
+    DUPLICATE = "FieldValueDuplicate"
+    FORBIDDEN = "FieldValueForbidden"
+    TOO_LONG = "FieldValueTooLong"
+    TOO_MANY = "FieldValueTooMany"
+    TYPE_INVALID = "FieldValueTypeInvalid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +52,7 @@ class FieldError:
 
     path: str
     problem: str
+    reason: FieldReason = field(default=FieldReason.INVALID, compare=False)
 
     def __str__(self) -> str:
         return f"{self.path}: {self.problem}" if self.path else self.problem
@@ -84,6 +100,10 @@ class ApiUnavailableError(ApiError):
     """No answer, 429 or 5xx. `retry_after_s` is what the server asks for, if it does."""
 
     retry_after_s: float | None = None
+
+
+class LeadershipLostError(ApiUnavailableError):
+    """A write was not sent, since this process does not lead, or no longer."""
 
 
 class ApiForbiddenError(ApiError):

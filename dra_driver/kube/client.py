@@ -1,6 +1,7 @@
 """Typed requests to the API server: msgspec structs in, msgspec structs out, errors of `dra_driver.errors`."""
 
-from collections.abc import AsyncIterator
+import copy
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -37,6 +38,7 @@ class Preconditions(Wire, frozen=True, kw_only=True):
 
 class _DeleteOptions(Wire, frozen=True, kw_only=True):
     preconditions: Preconditions | None = None
+    grace_period_seconds: int | None = None
     dry_run: tuple[str, ...] = ()
 
 
@@ -58,6 +60,7 @@ class ApiClient:
     def __init__(self, credential: Credential, *, user_agent: str = "dra-driver", timeout_s: float = 30.0) -> None:
         self._transport = Transport(credential, user_agent=user_agent)
         self._timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=_CONNECT_TIMEOUT_S)
+        self._before_write: Callable[[], None] = _allow
 
     async def __aenter__(self) -> Self:
         """Open the session. Raises SettingError if certificates are unusable; does not connect yet."""
@@ -66,6 +69,15 @@ class ApiClient:
 
     async def __aexit__(self, *_: object) -> None:
         await self._transport.close()
+
+    def guarded(self, before_write: Callable[[], None]) -> Self:
+        """Return a client over the same connections that calls `before_write` before each write.
+
+        What that raises keeps the write from being sent. The connections are open as long as this client is.
+        """
+        guarded = copy.copy(self)
+        guarded._before_write = before_write  # noqa: SLF001 - a copy of our own
+        return guarded
 
     async def get(self, resource: Resource[T], name: str, *, namespace: str = "") -> T:
         """Read one object."""
@@ -119,17 +131,25 @@ class ApiClient:
             resource, Request(subject, "PATCH", path, self._timeout, query, codec.encode(patch), kind)
         )
 
-    async def delete(
+    async def delete(  # noqa: PLR0913 - options of the API, keyword-only
         self,
         resource: Resource[T],
         name: str,
         *,
         namespace: str = "",
         preconditions: Preconditions | None = None,
+        grace_period_s: int | None = None,
         dry_run: bool = False,
     ) -> None:
-        """Delete an object. With finalizers it stays until they are gone."""
-        options = _DeleteOptions(preconditions=preconditions, dry_run=("All",) if dry_run else ())
+        """Delete an object. With finalizers it stays until they are gone.
+
+        A Pod on a node stays for a grace period, which its kubelet ends with one of 0.
+        """
+        options = _DeleteOptions(
+            preconditions=preconditions,
+            grace_period_seconds=grace_period_s,
+            dry_run=("All",) if dry_run else (),
+        )
         path = resource.path(namespace=namespace, name=name)
         subject = _subject("delete", resource, name, namespace)
         await self._bytes(Request(subject, "DELETE", path, self._timeout, {}, codec.encode(options)))
@@ -202,8 +222,14 @@ class ApiClient:
         return _decode(request.subject, await self._bytes(request), resource.struct)
 
     async def _bytes(self, request: Request) -> bytes:
+        if request.method != "GET":
+            self._before_write()
         async with self._transport.exchange(request) as response:
             return await response.read()
+
+
+def _allow() -> None:
+    """Let a write be sent."""
 
 
 class _PageGoneError(ApiGoneError):

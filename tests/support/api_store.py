@@ -50,6 +50,7 @@ KINDS = (
     Kind("", "v1", "nodes", "Node", has_status=True),
     Kind("", "v1", "pods", "Pod", namespaced=True, has_status=True, fields=("spec.nodeName", "status.phase")),
     Kind("", "v1", "events", "Event", namespaced=True, fields=_EVENT_FIELDS),
+    Kind("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True),
 )
 
 
