@@ -1,25 +1,30 @@
-"""The node's slices in a real API server."""
+"""The node's slices, and the Node, in a real API server."""
 
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 
+from dra_driver.allocator import allocator_of
+from dra_driver.api.core_v1 import Node
 from dra_driver.api.resource_v1 import ResourceSlice
 from dra_driver.errors import ApiNotFoundError
 from dra_driver.kube.cache import Cache
 from dra_driver.kube.client import ApiClient, Preconditions
 from dra_driver.kube.resource import NODES, RESOURCE_SLICES, Selection
 from dra_driver.kube.watch import Watch
+from kubeletplugin.publish.store import NodeFacts
 
 
 class KubeSliceStore:
-    """Implements `SliceStore`: the watch sees this node's slices only, and shows own writes at once."""
+    """Implements `SliceStore`: the watches see this node and its slices only, and show own writes at once."""
 
     def __init__(self, client: ApiClient, *, node_name: str) -> None:
         self._client = client
         self._node_name = node_name
         self._selection = Selection(field_selector=f"spec.nodeName={node_name}")
         self._cache = Cache(Watch(client, RESOURCE_SLICES, self._selection, interrupted=self._interrupt))
+        this_node = Selection(field_selector=f"metadata.name={node_name}")
+        self._nodes = Cache(Watch(client, NODES, this_node))
         self._interrupted: Callable[[], None] | None = None
 
     async def follow(self, notice: Callable[[], None], interrupted: Callable[[], None]) -> None:
@@ -28,8 +33,20 @@ class KubeSliceStore:
         with self._cache.subscribe() as subscription:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._cache.run())
+                tasks.create_task(self._follow_node(notice))
                 async for _ in subscription:
                     notice()
+
+    async def _follow_node(self, notice: Callable[[], None]) -> None:
+        """Watch the Node; most of its changes are the kubelet's signs of life, and no news."""
+        with self._nodes.subscribe() as subscription:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._nodes.run())
+                known = self.node()
+                async for _ in subscription:
+                    if (seen := self.node()) != known:
+                        known = seen
+                        notice()
 
     def _interrupt(self) -> None:
         if self._interrupted is not None:
@@ -65,7 +82,15 @@ class KubeSliceStore:
             await self._client.delete(RESOURCE_SLICES, metadata.name, preconditions=same)
         self._cache.record_delete(item)
 
-    async def read_node_uid(self) -> str:
-        """Return the Node's UID."""
-        node = await self._client.get(NODES, self._node_name)
-        return node.metadata.uid
+    def node(self) -> NodeFacts | None:
+        """Return what the watch has seen of the Node."""
+        node = self._nodes.get(self._node_name)
+        return _facts(node) if node is not None else None
+
+    async def read_node(self) -> NodeFacts:
+        """Return what is true of the Node now."""
+        return _facts(await self._client.get(NODES, self._node_name))
+
+
+def _facts(node: Node) -> NodeFacts:
+    return NodeFacts(uid=node.metadata.uid, allocator=allocator_of(node.metadata.labels))

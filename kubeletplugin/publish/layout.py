@@ -11,6 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+import msgspec
+
+from dra_driver.allocator import ALLOCATOR_KEY, ALLOCATOR_TAINT, Allocator
 from dra_driver.api.meta_v1 import ObjectMeta, OwnerReference
 from dra_driver.api.resource_slice_validation import (
     COUNTER_SETS_MAX,
@@ -33,11 +36,15 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolOwner:
-    """Whose pool it is: one driver on one node. The pool has the node's name, and goes when the Node goes."""
+    """Whose pool it is: one driver on one node. The pool has the node's name, and goes when the Node goes.
+
+    `allocator` is who gives its devices away.
+    """
 
     driver: str
     node_name: str
     node_uid: str
+    allocator: Allocator = Allocator.SCHEDULER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +90,16 @@ def build_pool(
 
     A device that cannot be published (refused before, invalid, its name taken) is left out alone, with the reason.
     `left_out` begins with what the backends left out.
+    Devices that belong to the controller get the taint that keeps kube-scheduler away.
     What takes the place of a missing feature:
 
     - without `partitions`: no counters, a device that could be partitioned is published whole only;
     - without `sharing`: a whole device is given to one claim at a time;
-    - without `taints`: an unhealthy device is left out, with its partitions.
+    - without `taints`: an unhealthy device is left out, with its partitions; of a node that belongs to the controller
+      every device is, since kube-scheduler would give it away.
     """
+    if owner.allocator is Allocator.CONTROLLER and not features.taints:
+        return Pool(owner=owner, slices=_pack(owner, [], []), left_out=(*inventory.left_out, _all_devices(owner)))
     draft = _Draft(owner, shares, features, refusals or Refusals())
     for device in inventory.devices:
         draft.add(device)
@@ -161,7 +172,9 @@ class _Draft:
         return [accepted for item in built for accepted in self._accepted(item)]
 
     def _accepted(self, device: SliceDevice) -> Iterator[SliceDevice]:
-        """Yield the device if it can be published, else leave it out."""
+        """Yield the device, given to its allocator, if it can be published; else leave it out."""
+        if self._owner.allocator is Allocator.CONTROLLER:
+            device = msgspec.structs.replace(device, taints=(*device.taints, ALLOCATOR_TAINT))
         problem = self._refusals.devices.get(device.name) or self._problem(devices=(device,))
         if device.name in self._names:
             problem = _NAME_TAKEN
@@ -182,6 +195,14 @@ class _Draft:
 
     def _leave_out(self, subject: str, problem: str) -> None:
         self.left_out.append(LeftOut(subject=subject, problem=problem))
+
+
+def _all_devices(owner: PoolOwner) -> LeftOut:
+    problem = (
+        f"the node is labelled {ALLOCATOR_KEY}={owner.allocator}, but the API server does not keep taints, which keep "
+        "kube-scheduler from its devices, want the feature gate DRADeviceTaints or no such label"
+    )
+    return LeftOut(subject="all devices", problem=problem)
 
 
 def _consumption_problem(device: Device, partition: Partition) -> str:

@@ -1,4 +1,4 @@
-"""Keeps the node's ResourceSlices as they should be: after a change of devices, a change by others, a lost API server.
+"""Keeps the node's ResourceSlices as they should be: after a change of devices, of the Node, by others, of the server.
 
 A watch says *when* there is something to do; what is done follows from a fresh list, so a late watch costs one request
 and never creates a slice twice.
@@ -25,7 +25,7 @@ from kubeletplugin.publish.metric import PublishMetrics
 from kubeletplugin.publish.negotiation import Offering, Terms, read_terms
 from kubeletplugin.publish.offer import SharePolicy
 from kubeletplugin.publish.report import Reporter
-from kubeletplugin.publish.store import EventSink, SliceStore
+from kubeletplugin.publish.store import EventSink, NodeFacts, SliceStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class Publisher:
         self._wake = asyncio.Event()
         self._changed = asyncio.Event()
         self._inventory: Inventory | None = None
-        self._published: Inventory | None = None
+        self._published: Offering | None = None
         self._terms: Terms | None = None
         self._next_probe_s = 0.0
         self._written: dict[str, Written] = {}
@@ -163,22 +163,24 @@ class Publisher:
 
     def _is_current(self, inventory: Inventory, terms: Terms) -> bool:
         """Whether nothing has to be done, as far as the watch has seen."""
-        if self._is_probe_due() or inventory != self._published:
+        offering = self._offering(inventory)
+        if self._is_probe_due() or offering != self._published or not self._is_owner(self._store.node()):
             return False
         seen = self._store.slices()
         if seen is None:
             return True
-        pool = self._offering(inventory).build_pool(terms)
+        pool = offering.build_pool(terms)
         return plan_sync(pool, self._as_sent(seen)).is_empty
 
     async def _publish(self, inventory: Inventory, terms: Terms | None) -> float:
         """Write what is missing, on terms that are settled first. Raises ApiError."""
-        self._owner = replace(self._owner, node_uid=await self._store.read_node_uid())
+        node = await self._store.read_node()
+        self._owner = replace(self._owner, node_uid=node.uid, allocator=node.allocator)
         offering = self._offering(inventory)
         tried = terms is None or self._is_probe_due()
         if terms is None or tried:
             terms = await self._probe(offering)
-        elif inventory != self._published:
+        elif offering != self._published:
             terms = replace(terms, refusals=Refusals())
         wrote = False
         while True:
@@ -197,8 +199,8 @@ class Publisher:
             terms = terms.after_drop(dropped)
         self._terms = terms
         self._report.report_published(pool, plan.generation, terms)
-        mended = wrote and inventory == self._published
-        self._published = inventory
+        mended = wrote and offering == self._published
+        self._published = offering
         return self._pace(mended=mended)
 
     async def _probe(self, offering: Offering) -> Terms:
@@ -239,6 +241,10 @@ class Publisher:
 
     def _offering(self, inventory: Inventory) -> Offering:
         return Offering(inventory=inventory, owner=self._owner, shares=self._shares)
+
+    def _is_owner(self, node: NodeFacts | None) -> bool:
+        """Whether slices are laid out for the Node as it was seen last; one that was not seen is no reason to act."""
+        return node is None or (node.uid, node.allocator) == (self._owner.node_uid, self._owner.allocator)
 
     def _is_probe_due(self) -> bool:
         return _now_s() >= self._next_probe_s

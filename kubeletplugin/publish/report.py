@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 
 import structlog
 
+from dra_driver.allocator import Allocator
 from dra_driver.api.resource_v1 import ResourceSlice
 from dra_driver.devices.model import LeftOut
 from dra_driver.kube.event import EventType, reference_to_node
@@ -16,6 +17,11 @@ from kubeletplugin.publish.negotiation import Terms
 from kubeletplugin.publish.store import EventSink
 
 log = structlog.get_logger(__name__)
+
+_UNTAINTED = {
+    Allocator.SCHEDULER: "unhealthy devices are not published",
+    Allocator.CONTROLLER: "no device of this node is published, since they are the controller's",
+}
 
 
 class Reporter:
@@ -36,6 +42,7 @@ class Reporter:
             "pool published",
             driver=pool.owner.driver,
             pool=pool.name,
+            allocator=pool.owner.allocator.value,
             generation=plan.generation,
             devices=pool.device_count,
             slices=len(pool.slices),
@@ -106,7 +113,7 @@ class Reporter:
         fields = sorted(terms.dropped, key=lambda field: field.path)
         gates = sorted({field.gate for field in fields if field.gate})
         log.error("fields dropped", fields=[field.path for field in fields], gates=gates)
-        self._warn(owner, "FieldsDropped", render_dropped(fields, terms.features))
+        self._warn(owner, "FieldsDropped", render_dropped(fields, terms.features, owner.allocator))
 
     def _warn(self, owner: PoolOwner, reason: str, message: str) -> None:
         self._events.record(reference_to_node(owner.node_name), reason, message, type=EventType.WARNING)
@@ -116,7 +123,9 @@ def _sorted(items: Iterable[LeftOut]) -> list[LeftOut]:
     return sorted(items, key=lambda item: (item.subject, item.problem))
 
 
-def render_dropped(fields: Iterable[DroppedField], features: Features) -> str:
+def render_dropped(
+    fields: Iterable[DroppedField], features: Features, allocator: Allocator = Allocator.SCHEDULER
+) -> str:
     """Say which fields are lost, what to do about it, and what it means until then."""
     fields = tuple(fields)
     gates = sorted({str(field.gate) for field in fields if field.gate})
@@ -129,7 +138,7 @@ def render_dropped(fields: Iterable[DroppedField], features: Features) -> str:
         for kept, text in (
             (features.sharing, "a device is given to one claim at a time"),
             (features.partitions, "devices are not partitioned on demand"),
-            (features.taints, "unhealthy devices are not published"),
+            (features.taints, _UNTAINTED[allocator]),
         )
         if not kept
     ]

@@ -1,18 +1,28 @@
 """What publishing needs of the rest: the node's slices in an API server, and somewhere to tell a person."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
+from dra_driver.allocator import Allocator
 from dra_driver.api.core_v1 import ObjectReference
 from dra_driver.api.resource_v1 import ResourceSlice
 from dra_driver.kube.event import EventType
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """What publishing needs of the Node: which object it is, and who allocates its devices."""
+
+    uid: str
+    allocator: Allocator
 
 
 class SliceStore(Protocol):
     """The slices of this node. Every request raises ApiError."""
 
     async def follow(self, notice: Callable[[], None], interrupted: Callable[[], None]) -> None:
-        """Watch the node's slices until cancelled, and call `notice` after every change.
+        """Watch the node's slices and the Node until cancelled, and call `notice` after every change that matters.
 
         Outages are waited out; `interrupted` is called when the watch has failed, as when the API server is restarted.
         """
@@ -38,8 +48,12 @@ class SliceStore(Protocol):
         """Delete a slice if it still has the UID and the resource version that it carries. Gone already is success."""
         ...
 
-    async def read_node_uid(self) -> str:
-        """Return the UID of this node's Node object."""
+    def node(self) -> NodeFacts | None:
+        """Return what the watch has seen of the Node last; None while it has seen none."""
+        ...
+
+    async def read_node(self) -> NodeFacts:
+        """Return what is true of the Node now."""
         ...
 
 

@@ -144,7 +144,7 @@ async def test_an_api_server_that_was_restarted_is_asked_anew_though_nothing_els
     async with a_publisher(server, tmp_path) as running:
         running.show(a_device())
         await running.ready()
-        await until(lambda: server.watches == 1)
+        await until(lambda: server.watches == 2)
         await server.stop()
         server.store.dropped.clear()
         await server.start()

@@ -56,7 +56,7 @@ async def test_devices_are_published_and_the_publisher_is_ready(server: TestApiS
 
 async def test_nothing_is_published_before_devices_are_known(server: TestApiServer, tmp_path: Path) -> None:
     async with a_publisher(server, tmp_path) as running:
-        await until(lambda: server.watches == 1)
+        await until(lambda: server.watches == 2)
         assert writes(server) == []
         assert not running.publisher.ready.is_set()
 
@@ -115,7 +115,7 @@ async def test_a_slice_that_somebody_deletes_comes_back(server: TestApiServer, t
     async with a_publisher(server, tmp_path) as running:
         running.show(*wholes(65))
         await running.ready()
-        await until(lambda: server.watches == 1)
+        await until(lambda: server.watches == 2)
         server.remove("resourceslices", slices(server)[0]["metadata"]["name"])
         await until(lambda: generations(server) == [2, 2])
         assert len(device_names(server)) == 65
@@ -125,7 +125,7 @@ async def test_all_slices_come_back_after_a_kubelet_deleted_them(server: TestApi
     async with a_publisher(server, tmp_path) as running:
         running.show(a_partitionable_device(), *wholes(65))
         await running.ready()
-        await until(lambda: server.watches == 1)
+        await until(lambda: server.watches == 2)
         before = [item["spec"]["devices"] for item in slices(server) if "devices" in item["spec"]]
         for _ in range(3):
             for item in slices(server):
@@ -138,7 +138,7 @@ async def test_what_somebody_changes_is_changed_back(server: TestApiServer, tmp_
     async with a_publisher(server, tmp_path) as running:
         running.show(*wholes(2))
         await running.ready()
-        await until(lambda: server.watches == 1)
+        await until(lambda: server.watches == 2)
         [item] = slices(server)
         item["spec"]["devices"].pop()
         server.put("resourceslices", item)
@@ -174,7 +174,7 @@ async def test_an_obsolete_slice_that_may_not_be_deleted_hinders_nothing(server:
     async with a_publisher(server, tmp_path) as running:
         running.show(*wholes(1))
         await running.ready()
-        await until(lambda: server.watches == 1)
+        await until(lambda: server.watches == 2)
         running.show(*wholes(2))
         await until(lambda: len(device_names(server)) == 2)
         assert [request.method for request in writes(server)] == ["DELETE", "POST", "PUT"]

@@ -1,3 +1,4 @@
+from dra_driver.allocator import Allocator
 from kubeletplugin.publish.drop import DroppedField
 from kubeletplugin.publish.feature import Features, Gate
 from kubeletplugin.publish.report import render_dropped
@@ -25,3 +26,9 @@ def test_a_gate_that_several_fields_need_is_named_once() -> None:
 
 def test_a_field_of_no_known_gate_is_told_by_its_path() -> None:
     assert render_dropped((DroppedField("spec.odd", None),), Features()) == "the API server does not keep spec.odd"
+
+
+def test_without_taints_a_node_of_the_controller_publishes_nothing_and_says_so() -> None:
+    fields = (DroppedField("spec.devices[*].taints", Gate.DEVICE_TAINTS),)
+    text = render_dropped(fields, Features(taints=False), Allocator.CONTROLLER)
+    assert text.endswith("until then no device of this node is published, since they are the controller's")
