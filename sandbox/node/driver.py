@@ -1,0 +1,133 @@
+"""The kubelet's calls of one registered driver, in the version of the service that the driver likes best.
+
+Protobuf messages do not leave this module and `registration`. Contract: k8s.io/kubelet pkg/apis/dra.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+import grpc.aio
+
+from dra_driver.api.meta_v1 import Wire
+from kubeletplugin.proto import dra_v1_pb2, dra_v1beta1_pb2
+from sandbox.node.error import DriverCallError
+
+_MESSAGES: Final = {"v1.DRAPlugin": dra_v1_pb2, "v1beta1.DRAPlugin": dra_v1beta1_pb2}
+VERSIONS: Final = tuple(_MESSAGES)
+"""The versions of the service that are spoken here."""
+
+_CALL_S: Final = 45.0
+_OPTIONS: Final = (
+    ("grpc.use_local_subchannel_pool", 1),  # else a socket that came back waits out another channel's back-off
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.enable_http_proxy", 0),
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ClaimName:
+    """A claim as the kubelet names it to a driver."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class PreparedDevice(Wire, frozen=True, kw_only=True):
+    """A device as a driver prepared it. Without `requests` it is for all of the claim's requests."""
+
+    requests: tuple[str, ...] = ()
+    pool: str
+    device: str
+    cdi_ids: tuple[str, ...] = ()
+    share_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a driver did not do it for one claim."""
+
+    problem: str
+
+
+class Driver:
+    """A driver at its socket. Close it when it is no longer needed."""
+
+    def __init__(self, name: str, version: str, endpoint: Path) -> None:
+        self.name = name
+        self.version = version
+        self.endpoint = endpoint
+        self._channel = open_channel(endpoint)
+
+    async def close(self) -> None:
+        """Close the connection; calls under way end with DriverCallError."""
+        await self._channel.close()
+
+    async def prepare(self, claims: Sequence[ClaimName]) -> dict[str, tuple[PreparedDevice, ...] | Refusal]:
+        """Prepare claims in one call. Returns the devices, or the refusal, by claim UID. Raises DriverCallError."""
+        answers = await self._call("NodePrepareResources", claims)
+        return {
+            uid: Refusal(answer.error) if answer.error else tuple(map(_device, answer.devices))
+            for uid, answer in answers.items()
+        }
+
+    async def unprepare(self, claims: Sequence[ClaimName]) -> dict[str, Refusal | None]:
+        """Unprepare claims in one call. Returns None, or the refusal, by claim UID. Raises DriverCallError."""
+        answers = await self._call("NodeUnprepareResources", claims)
+        return {uid: Refusal(answer.error) if answer.error else None for uid, answer in answers.items()}
+
+    async def _call(self, method: str, claims: Iterable[ClaimName]) -> dict[str, Any]:
+        messages = _MESSAGES[self.version]
+        asked = [messages.Claim(namespace=claim.namespace, uid=claim.uid, name=claim.name) for claim in claims]
+        service = f"k8s.io.kubelet.pkg.apis.dra.{self.version.removesuffix('.DRAPlugin')}.DRAPlugin"
+        answer = await call(
+            self._channel,
+            f"{service}/{method}",
+            getattr(messages, f"{method}Request")(claims=asked),
+            getattr(messages, f"{method}Response"),
+            timeout_s=_CALL_S,
+            subject=f"driver {self.name}",
+        )
+        answered, wanted = set(answer.claims), {claim.uid for claim in asked}
+        if answered != wanted:
+            problem = f"{method} answered for {sorted(answered)}, want an answer for {sorted(wanted)}"
+            raise DriverCallError(f"driver {self.name}: {problem}")
+        return dict(answer.claims)
+
+
+def open_channel(socket: Path) -> grpc.aio.Channel:
+    """Open a channel to a unix socket. Nothing is connected before the first call."""
+    return grpc.aio.insecure_channel(f"unix:{socket}", options=_OPTIONS)
+
+
+async def call(  # noqa: PLR0913 - the parts of a call
+    channel: grpc.aio.Channel, method: str, request: Any, answer: Any, *, timeout_s: float, subject: str
+) -> Any:
+    """Call a method and return its answer. Raises DriverCallError."""
+    stub = channel.unary_unary(
+        f"/{method}", request_serializer=type(request).SerializeToString, response_deserializer=answer.FromString
+    )
+    try:
+        return await stub(request, timeout=timeout_s)
+    except grpc.aio.AioRpcError as error:
+        name = method.rpartition("/")[2]
+        raise DriverCallError(f"{subject}: {name}: {error.code().name}: {error.details()}") from error
+    except grpc.aio.UsageError as error:
+        raise DriverCallError(f"{subject}: the connection was closed") from error
+
+
+def _device(message: Any) -> PreparedDevice:
+    return PreparedDevice(
+        requests=tuple(message.request_names),
+        pool=message.pool_name,
+        device=message.device_name,
+        cdi_ids=tuple(message.cdi_device_ids),
+        share_id=getattr(message, "share_id", ""),
+    )

@@ -1,0 +1,16 @@
+"""What goes wrong on a simulated node.
+
+DraError
+└── NodeError              the node cannot do now what a Pod needs; it is tried again
+└── DriverCallError    a driver did not answer, or not as the contract says
+"""
+
+from dra_driver.errors import DraError
+
+
+class NodeError(DraError):
+    """The node cannot do now what a Pod needs."""
+
+
+class DriverCallError(NodeError):
+    """A driver did not answer, or not as the contract says."""

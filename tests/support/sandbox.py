@@ -1,0 +1,119 @@
+"""A simulated node on the API server of the tests, and the objects that it works on."""
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dra_driver.api import codec
+from dra_driver.api.resource_v1 import DeviceRequestAllocationResult
+from dra_driver.kube.client import ApiClient
+from sandbox.node.feed import PodFeed
+from sandbox.node.node import NodeSettings, SimulatedNode
+from tests.support.api_server import TestApiServer
+from tests.support.builder import NODE, a_claim, a_ref
+from tests.support.kube import a_client, running
+from tests.support.wait import until
+
+Manifest = dict[str, Any]
+
+
+def a_pod(name: str = "pod-1", *claims: str, node: str = NODE, containers: Sequence[Manifest] = ()) -> Manifest:
+    """Build a Pod on a node whose container `main` uses claims, which have the same names in the Pod."""
+    uses = [{"name": claim} for claim in claims]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "nodeName": node,
+            "containers": list(containers)
+            or [{"name": "main", "image": "busybox:1", "command": ["sleep", "1"], "resources": {"claims": uses}}],
+            "resourceClaims": [{"name": claim, "resourceClaimName": claim} for claim in claims],
+        },
+    }
+
+
+@dataclass
+class KubeletNode:
+    """A node under test, and the API server that it talks to."""
+
+    node: SimulatedNode
+    server: TestApiServer
+
+    async def published(self) -> None:
+        """Wait until the plugin has published and the kubelet knows it."""
+        await until(self.devices, within_s=20)
+        await until(lambda: self.node.kubelet is not None and self.node.kubelet.registry.drivers)
+
+    def devices(self) -> list[str]:
+        """Return the names of the published devices that are whole."""
+        return [
+            device["name"]
+            for item in self.server.all("resourceslices")
+            for device in item["spec"].get("devices", ())
+            if not device["attributes"]["partition"]["bool"]
+        ]
+
+    def put_claim(self, name: str, *results: DeviceRequestAllocationResult, pods: Sequence[Manifest] = ()) -> Manifest:
+        """Store an allocated claim that is reserved for Pods."""
+        value = msgspec.json.decode(codec.encode(a_claim(*results, ref=a_ref(name=name))))
+        value["status"]["reservedFor"] = [
+            {"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]} for pod in pods
+        ]
+        return self.server.put("resourceclaims", value)
+
+    def put_pod(self, name: str, *claims: str, **fields: Any) -> Manifest:
+        """Store a Pod that is bound to the node."""
+        return self.server.put("pods", a_pod(name, *claims, **fields))
+
+    def reserve(self, name: str, *pods: Manifest) -> None:
+        """Reserve a claim for Pods, and for no others."""
+        claim = next(each for each in self.server.all("resourceclaims") if each["metadata"]["name"] == name)
+        claim["status"]["reservedFor"] = [
+            {"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]} for pod in pods
+        ]
+        self.server.put("resourceclaims", claim)
+
+    def pod(self, name: str) -> Manifest | None:
+        """Return a Pod as it is now."""
+        return next((each for each in self.server.all("pods") if each["metadata"]["name"] == name), None)
+
+    def phase(self, name: str) -> str:
+        """Return a Pod's phase."""
+        return str((self.pod(name) or {}).get("status", {}).get("phase", ""))
+
+    def config(self, pod: Manifest, container: str = "main") -> Manifest:
+        """Return the OCI config of a container."""
+        assert self.node.kubelet is not None
+        path = self.node.kubelet.runtime.config_path(pod["metadata"]["uid"], container)
+        config: Manifest = json.loads(path.read_text("utf-8"))
+        return config
+
+    def shim(self, pod: Manifest) -> str:
+        """Return the shim config that the container `main` has mounted."""
+        [source] = {mount["source"] for mount in self.config(pod)["mounts"] if "shim.d" in mount["destination"]}
+        return Path(source).read_text("utf-8")
+
+    def prepared(self) -> list[str]:
+        """Return the names of the CDI specs on the node."""
+        return sorted(path.name for path in self.node.cdi_dir.iterdir()) if self.node.cdi_dir.is_dir() else []
+
+
+@asynccontextmanager
+async def a_node(
+    server: TestApiServer, folder: Path, *, profile: str = "h100x8", client: ApiClient | None = None
+) -> AsyncIterator[KubeletNode]:
+    """Run a simulated node."""
+    settings = NodeSettings(name=NODE, profile=profile, look_every_s=0.02, discovery_interval_s=0.2)
+    with ThreadPoolExecutor(4) as executor:
+        async with a_client(server, folder) as own:
+            feed = PodFeed(client or own)
+            node = SimulatedNode(settings, folder=folder, client=client or own, feed=feed, executor=executor)
+            async with running(feed.run()), node.running():
+                yield KubeletNode(node, server)
