@@ -8,6 +8,7 @@ Kubernetes 1.37 gives, and errors of the same class.
     answer = allocate(Problem(node=…, claims=…, slices=…, classes=…, allocated=…, new_share_id=…))
 """
 
+from controller.allocator.alike import explain_nodes
 from controller.allocator.allocation import Allocated, Answer, Problem, Refused, Undecided, allocate
 from controller.allocator.blocker import Blocker, BlockerCode
 from controller.allocator.cluster import Cluster, Placed, Unplaced
@@ -16,6 +17,7 @@ from controller.allocator.explanation import Explanation, explain, fits_without
 from controller.allocator.expression import CelCompiler
 from controller.allocator.feature import Features, features_of_gates, features_of_names, features_of_version
 from controller.allocator.gang import Gathered, Member, Scattered, gather
+from controller.allocator.joining import Joined
 from controller.allocator.policy import Policy, parse_policy
 from controller.allocator.reason import Reason, ReasonCode
 from controller.allocator.selector import (
@@ -24,6 +26,7 @@ from controller.allocator.selector import (
     EvaluationFailureError,
     SelectorCache,
 )
+from controller.allocator.summary import summarize
 
 __all__ = [
     "Allocated",
@@ -40,6 +43,7 @@ __all__ = [
     "Explanation",
     "Features",
     "Gathered",
+    "Joined",
     "Member",
     "Placed",
     "Policy",
@@ -53,10 +57,12 @@ __all__ = [
     "Unplaced",
     "allocate",
     "explain",
+    "explain_nodes",
     "features_of_gates",
     "features_of_names",
     "features_of_version",
     "fits_without",
     "gather",
     "parse_policy",
+    "summarize",
 ]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field
 from typing import Final
 
+from controller.allocator.alike import shared_slices
 from controller.allocator.allocation import (
     DEFAULT_BUDGET,
     Allocated,
@@ -19,9 +20,11 @@ from controller.allocator.allocation import (
 )
 from controller.allocator.error import AllocationError
 from controller.allocator.feature import Features
+from controller.allocator.joining import Group, Joined, join_groups
 from controller.allocator.look import Glance, Numbers, Sight, find_glance, look_at_node, see_devices
 from controller.allocator.policy import Policy
 from controller.allocator.pool import Pool, gather_pools
+from controller.allocator.relaxation import Question
 from controller.allocator.selector import SelectorCache
 from controller.allocator.slice_index import PoolId, SliceIndex, pool_id
 from controller.allocator.state import AllocatedState
@@ -194,11 +197,7 @@ class Cluster:
 
         Raises AllocationError where no other node can help.
         """
-        if len(self._numbers) >= _NUMBERS_MAX:
-            self._looks.clear()
-            self._sights.clear()
-            self._numbers.clear()
-            self._refused.clear()
+        self._forget_numbers()
         refused = self._refusals_of(claims)
         tried: set[Hashable] = set()
         undecided: list[str] = []
@@ -222,6 +221,45 @@ class Cluster:
                 refused.looks.add(look)
                 refused.nodes.add(node)
         return Unplaced(len(tried), tuple(undecided), errors)
+
+    def explain(
+        self,
+        claims: Sequence[ResourceClaim],
+        nodes: Iterable[str],
+        *,
+        policy: Policy | None = Policy.FIRST_FIT,
+        budget: int = DEFAULT_BUDGET,
+    ) -> Joined:
+        """Say why the claims fit on none of `nodes`; of nodes that look alike only one is examined.
+
+        Raises KeyError for an unknown node.
+        """
+        self._forget_numbers()
+        glance = find_glance(claims, self.classes)
+        looks = self._looks_of(glance)
+        groups: dict[Hashable, list[str]] = {}
+        broken: list[Group] = []
+        for node in sorted(set(nodes)):
+            try:
+                look = looks[node] = self._look(glance, node) if node not in looks else looks[node]
+                groups.setdefault((look, shared_slices(self.pools(node))), []).append(node)
+            except AllocationError as error:
+                broken.append(Group((node,), error))
+        asked = [Group(tuple(alike), self._question(claims, alike[0], policy, budget)) for alike in groups.values()]
+        return join_groups([*asked, *broken])
+
+    def _question(self, claims: Sequence[ResourceClaim], node: str, policy: Policy | None, budget: int) -> Question:
+        return Question(
+            node=self.nodes[node],
+            claims=claims,
+            classes=self.classes,
+            features=self.features,
+            selectors=self.selectors,
+            state=self.state,
+            gather=lambda completed: self._gather(node, completed) if completed else self.pools(node),
+            policy=policy,
+            budget=budget,
+        )
 
     def _table(self, claims: Sequence[ResourceClaim], node: str) -> Table:
         """Make the question ready, or take up one that claims like these asked before."""
@@ -253,10 +291,13 @@ class Cluster:
         """Give the pools of a node. Raises AllocationError for a malformed node selector, KeyError without the node."""
         pools = self._pools.get(node)
         if pools is None:
-            pools = self._pools[node] = gather_pools(self.nodes[node], self._index, self.features)
+            pools = self._pools[node] = self._gather(node)
             for pool in pools:
                 self._users.setdefault(pool.id, set()).add(node)
         return pools
+
+    def _gather(self, node: str, completed: frozenset[PoolId] = frozenset()) -> tuple[Pool, ...]:
+        return gather_pools(self.nodes[node], self._index, self.features, completed)
 
     def _hopeful(self, nodes: Iterable[str], glance: Glance, refused: _Refusals) -> Iterator[tuple[str, Hashable]]:
         """Yield the nodes that do not look like refused ones, and how they look."""
@@ -299,6 +340,14 @@ class Cluster:
             sights[node] = sight
         look = look_at_node(self.nodes[node], pools, sight, self.state)
         return self._numbers.setdefault(look, len(self._numbers))
+
+    def _forget_numbers(self) -> None:
+        """Start to number anew once numbers are many."""
+        if len(self._numbers) >= _NUMBERS_MAX:
+            self._looks.clear()
+            self._sights.clear()
+            self._numbers.clear()
+            self._refused.clear()
 
     def _forget_looks(self, node: str) -> None:
         for looks in self._looks.values():

@@ -1,5 +1,6 @@
 """The real compiler of selectors: CEL, as Kubernetes' allocator has it."""
 
+import json
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Final
@@ -12,12 +13,15 @@ from dra_driver.cel import (
     CompileError,
     DerivedAttribute,
     EvaluationError,
+    Read,
     compile_attribute,
     compile_selector,
 )
 from dra_driver.cel import Selector as Program
+from dra_driver.cel.value import Value
 
 _VERDICTS_MAX: Final = 4096
+_DESCRIBED_MAX: Final = 3
 
 
 class CelCompiler:
@@ -48,6 +52,12 @@ class _CelSelector:
     def key(self, candidate: Candidate) -> Hashable:
         return self.program.key(candidate.input)
 
+    def describe(self, candidate: Candidate) -> str:
+        reads = sorted(self.program.reads)
+        if len(reads) > _DESCRIBED_MAX or not all(read.name for read in reads):
+            return ""
+        return ", ".join(_describe(read, candidate) for read in reads)
+
     def evaluate(self, candidate: Candidate) -> bool:
         device = candidate.input
         key = self.program.key(device)
@@ -76,6 +86,29 @@ class _CelDerivation:
         except EvaluationError as error:
             raise EvaluationFailureError(str(error)) from error
         return _build_attribute(value)
+
+
+def _describe(read: Read, candidate: Candidate) -> str:
+    """Name a value that an expression reads, or say that there is none."""
+    view = candidate.input.view
+    domains = view.attributes if read.field == "attributes" else view.capacity
+    name = read.name if read.domain == candidate.id[0] else f"{read.domain}/{read.name}"
+    value = domains.get(read.domain, {}).get(read.name)
+    if value is None:
+        return f"no {name}"
+    return f"{name} {_show(value)}"
+
+
+def _show(value: Value) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case str():
+            return json.dumps(value, ensure_ascii=False)
+        case tuple():
+            return f"[{', '.join(map(_show, value))}]"
+        case _:
+            return str(value)
 
 
 def _build_attribute(value: object) -> DeviceAttribute:

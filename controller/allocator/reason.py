@@ -22,6 +22,10 @@ class ReasonCode(StrEnum):
     TOO_FEW_DEVICES = "TooFewDevices"
     COMPETES = "DevicesCompeted"
     """There are devices enough for the request alone, but not with its constraints and all other requests."""
+    NODE = "NodeDoesNotFit"
+    """Of a request over several nodes: what it finds on one of them."""
+    MORE = "AndMore"
+    """There are `count` more of these, left out for brevity."""
     POOL_INCOMPLETE = "PoolIncomplete"
     POOL_INVALID = "PoolInvalid"
     IN_USE = "InUse"
@@ -40,13 +44,17 @@ class ReasonCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One reason; `subject` is the claim, request, pool or device that it is about."""
+    """One reason; `subject` is the claim, request, node, pool or device that it is about.
+
+    `count` tells of how many nodes or devices it is true; the subject is the first of them.
+    """
 
     code: ReasonCode
     subject: str
     seen: str = ""
     wanted: str = ""
     children: tuple["Reason", ...] = ()
+    count: int = 1
 
     def walk(self) -> Iterator["Reason"]:
         """Yield the reason and all below it."""
@@ -64,9 +72,9 @@ def explain_misfit(table: Table, misfit: Misfit, alternative: Alternative, candi
 def _values(table: Table, misfit: Misfit, alternative: Alternative, candidate: Candidate) -> tuple[str, str]:
     match misfit:
         case Misfit.CLASS_SELECTOR:
-            return "false", _false_selector(table, candidate, alternative.device_class.spec.selectors)
+            return _false_selector(table, candidate, alternative.device_class.spec.selectors)
         case Misfit.REQUEST_SELECTOR:
-            return "false", _false_selector(table, candidate, alternative.selectors)
+            return _false_selector(table, candidate, alternative.selectors)
         case Misfit.CAPACITY:
             fractional = table.features.fractional_capacity_range
             problem = plan_demand(alternative.capacity, candidate.device.capacity, fractional=fractional)
@@ -79,10 +87,13 @@ def _values(table: Table, misfit: Misfit, alternative: Alternative, candidate: C
             return "", ""
 
 
-def _false_selector(table: Table, candidate: Candidate, selectors: tuple[DeviceSelector, ...]) -> str:
+def _false_selector(table: Table, candidate: Candidate, selectors: tuple[DeviceSelector, ...]) -> tuple[str, str]:
+    """Give what the first selector that is false sees of the device, and the selector."""
     index = table.selectors.first_mismatch(candidate, selectors, candidate.subject)
     cel = selectors[index].cel if index is not None else None
-    return cel.expression if cel is not None else ""
+    if cel is None:
+        return "false", ""
+    return table.selectors.describe(candidate, cel.expression) or "false", cel.expression
 
 
 def format_nanos(nanos: int) -> str:

@@ -29,6 +29,9 @@ class Selector(Protocol):
     def key(self, candidate: Candidate) -> Hashable:
         """Give what the expression sees of the device: where that is equal, so is the verdict."""
 
+    def describe(self, candidate: Candidate) -> str:
+        """Say what the expression sees of the device: `model "A100", no memory`; nothing where that is too much."""
+
 
 class Derivation(Protocol):
     """A compiled expression that gives an attribute value."""
@@ -101,6 +104,13 @@ class SelectorCache:
             raise AllocationError(text, ErrorClass.RUNTIME) from error
         candidate.derived[expression] = attribute
         return attribute
+
+    def describe(self, candidate: Candidate, expression: str) -> str:
+        """Say what a selector sees of the device; nothing where it does not compile."""
+        try:
+            return self._selector(expression).describe(candidate)
+        except CompileFailureError:
+            return ""
 
     def key(self, candidate: Candidate, expression: str) -> Hashable:
         """Give what a selector sees of the device; None where it does not compile."""

@@ -61,6 +61,9 @@ class FakeExpression:
     def key(self, candidate: Candidate) -> str:
         return str(candidate.device.attributes)
 
+    def describe(self, _: Candidate) -> str:
+        return ""
+
     def evaluate(self, candidate: Candidate) -> Any:
         calls = self._compiler.calls
         calls[self._expression] = calls.get(self._expression, 0) + 1

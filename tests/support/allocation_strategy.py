@@ -5,6 +5,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from controller.allocator import Features
+from dra_driver.api.core_v1 import Node
+from dra_driver.api.meta_v1 import ObjectMeta
 from tests.support.allocation import DRIVER, a_claim, a_device, a_holder, a_problem, a_request, a_slice, a_subrequest
 
 _SMALL = st.integers(0, 1)
@@ -47,9 +49,7 @@ def _request(draw: st.DrawFn, index: int) -> dict[str, Any]:
 
 
 @st.composite
-def problems(draw: st.DrawFn) -> Any:
-    """A problem with selectors of `FUNCTIONS`, one of which fails on some devices."""
-    devices = [draw(_device(index)) for index in range(draw(st.integers(1, 6)))]
+def _claims(draw: st.DrawFn) -> Any:
     claims = []
     for number in range(draw(st.integers(1, 2))):
         requests = [draw(_request(index)) for index in range(draw(st.integers(1, 3)))]
@@ -58,6 +58,32 @@ def problems(draw: st.DrawFn) -> Any:
             for _ in range(draw(st.integers(0, 2)))
         ]
         claims.append(a_claim(*requests, name=f"claim-{number}", constraints=constraints))
+    return claims
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> Any:
+    """Problems that differ in their nodes alone: each node has a pool, and there may be one that all have."""
+    nodes = [f"node-{index}" for index in range(draw(st.integers(1, 4)))]
+    sets = [{"name": name, "counters": {"units": {"value": "3"}}} for name in ("x", "y")]
+    slices, held = [], []
+    for pool in (*nodes, *draw(st.sampled_from(((), ("shared",))))):
+        place = {"allNodes": True} if pool == "shared" else {"nodeName": pool}
+        devices = [draw(_device(index)) for index in range(draw(st.integers(0, 4)))]
+        slices.append(a_slice(*devices, pool=pool, name=f"{pool}-a", of=2, **place))
+        if draw(st.integers(0, 7)):
+            slices.append(a_slice(pool=pool, name=f"{pool}-b", of=2, sharedCounters=sets, **place))
+        held += [a_holder(device.name, pool=pool) for device in devices if draw(st.integers(0, 2)) == 0]
+    claims = draw(_claims())
+    node_objects = [Node(metadata=ObjectMeta(name=name)) for name in nodes]
+    return [a_problem(claims, slices, allocated=held, node=node) for node in node_objects]
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> Any:
+    """A problem with selectors of `FUNCTIONS`, one of which fails on some devices."""
+    devices = [draw(_device(index)) for index in range(draw(st.integers(1, 6)))]
+    claims = draw(_claims())
     sets = [{"name": name, "counters": {"units": {"value": "3"}}} for name in ("x", "y")]
     slices = [a_slice(*devices, name="a", of=2), a_slice(name="b", of=2, sharedCounters=sets)]
     held = [a_holder(device.name) for device in devices if draw(st.integers(0, 5)) == 0]
