@@ -202,7 +202,7 @@ class LeaderElection:
         try:
             current = await self._client.get(LEASES, self._metadata.name, namespace=self._metadata.namespace)
         except ApiNotFoundError:
-            # Somebody deleted it. Whoever held it knows nothing of that yet.
+            # Somebody deleted it. Whoever held it knows nothing of that yet; who never saw it cannot wait for that.
             if self.holder not in ("", self._identity):
                 return False
             return await self._write(None)

@@ -239,6 +239,19 @@ async def test_a_lease_that_is_deleted_is_made_anew_by_its_holder() -> None:
 
 
 @virtual
+async def test_who_has_seen_a_lease_waits_for_its_end_even_when_it_is_deleted() -> None:
+    server = Server()
+    a, b = two(server)
+    async with campaign(a):
+        await until(lambda: a.leads, 1)
+        async with campaign(b):
+            await until(lambda: b.election.holder == "a", 1)
+            a.freeze()
+            server.delete()
+            assert await until(lambda: b.leads, 30) > 10
+
+
+@virtual
 async def test_a_lease_that_another_took_by_force_is_lost() -> None:
     server = Server()
     a = Candidate(server, "a", random.Random(1))
@@ -297,7 +310,7 @@ async def test_what_ends_since_leadership_was_lost_is_led_again() -> None:
     assert reigns == 2
 
 
-FAULTS = ("hangs", "refused", "loses_answers", "frozen", "slow", "deleted", "nothing")
+FAULTS = ("hangs", "refused", "loses_answers", "frozen", "slow", "nothing")
 
 
 @settings(max_examples=60, deadline=None)
@@ -317,10 +330,7 @@ def test_whatever_happens_no_reign_writes_after_the_next_has_begun(
         candidates = [Candidate(server, f"c{i}", chance, rate=rate) for i, rate in enumerate(rates)]
         async with campaign(*candidates):
             for index, fault, seconds in steps:
-                if fault == "deleted":
-                    server.delete() if server.lease else None
-                else:
-                    _toggle(candidates[index], fault)
+                _toggle(candidates[index], fault)
                 await asyncio.sleep(seconds)
             for candidate in candidates:
                 candidate.hangs = candidate.refused = candidate.loses_answers = False
