@@ -35,7 +35,7 @@ from dra_driver.cel.step import (
     Step,
     Variable,
 )
-from dra_driver.cel.value import NONE, Optional, Value, map_key, optional_of, type_name
+from dra_driver.cel.value import NONE, Optional, Value, distinct_list, map_key, optional_of, type_name
 
 
 def compile_counted(step: Step, names: Names) -> Counted:
@@ -175,7 +175,7 @@ def _apply(step: Apply, names: Names) -> Counted:
             values.append(value)
         if result is None:
             try:
-                result = call(*values)
+                result = distinct_list(call(*values))
             except Fault as fault:
                 result = fault
         run.charge(cost_of(values, result))

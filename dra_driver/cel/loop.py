@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dra_driver.cel.value import LISTS, MAPS, Map, MutableList, MutableMap, Value
+from dra_driver.cel.value import LISTS, MAPS, Map, MutableList, MutableMap, Value, distinct_list
 
 
 def pairs_of(range_: Value, *, two: bool) -> Iterator[tuple[Value, Value]] | None:
@@ -32,7 +32,7 @@ def is_mutable(value: Value) -> bool:
 def frozen(value: Value) -> Value:
     """Give a list or a map that a macro built as one that does not change."""
     if type(value) is MutableList:
-        return tuple(value)
+        return distinct_list(tuple(value))
     if type(value) is MutableMap:
         return Map.of(value.items())
     return value

@@ -4,7 +4,7 @@ from dra_driver.cel import charge
 from dra_driver.cel.counting import Counted, Run
 from dra_driver.cel.error import Fault
 from dra_driver.cel.step import MakeList, MakeMap, MakeMessage
-from dra_driver.cel.value import Map, Optional, Value, map_key, type_name
+from dra_driver.cel.value import Map, Optional, Value, distinct_list, map_key, type_name
 
 
 def make_list(step: MakeList, values_of: list[Counted]) -> Counted:
@@ -24,7 +24,7 @@ def make_list(step: MakeList, values_of: list[Counted]) -> Counted:
                     continue
                 value = value.value
             values.append(value)
-        return tuple(values)
+        return distinct_list(tuple(values))
 
     def run(run: Run) -> Value:
         value = make(run)
@@ -84,7 +84,7 @@ def make_message(step: MakeMessage, values_of: list[Counted]) -> Counted:
                 value = value.value
             given[name] = value
         try:
-            return step.build(given)
+            return distinct_list(step.build(given))
         except Fault as fault:
             return fault
 

@@ -15,7 +15,7 @@ from dra_driver.cel import type as t
 from dra_driver.cel.environment import DEVICE, Environment
 from dra_driver.cel.error import Fault
 from dra_driver.cel.library.conversion import to_text
-from dra_driver.cel.packed import span_to_duration, unpack
+from dra_driver.cel.packed import span_to_duration, span_to_timestamp, unpack
 from dra_driver.cel.record import RECORDS, Empty, Entry, record_to_map
 from dra_driver.cel.type import Type
 from dra_driver.cel.value import (
@@ -31,7 +31,6 @@ from dra_driver.cel.value import (
 )
 
 Fields = dict[str, Value]
-_SECOND: Final = 10**9
 _JSON_EXACT: Final = 2**53 - 1
 
 
@@ -120,8 +119,7 @@ def build_duration(fields: Fields) -> Duration:
 
 def build_timestamp(fields: Fields) -> Timestamp:
     """Make a timestamp, of any year."""
-    seconds, nanos = _take_span(fields)
-    return Timestamp(seconds * _SECOND + nanos)
+    return span_to_timestamp(*_take_span(fields))
 
 
 def to_json(value: Value) -> Value:  # noqa: PLR0911 - a case of each type

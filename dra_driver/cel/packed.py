@@ -5,11 +5,13 @@ from collections.abc import Callable
 from typing import Final
 
 from dra_driver.cel.error import Fault
+from dra_driver.cel.library.civil import wrap
 from dra_driver.cel.record import Empty
 from dra_driver.cel.value import INT_MAX, INT_MIN, Duration, Map, Timestamp, Uint, Value
 from dra_driver.cel.wire import Field, Wire, read_fields
 
 _SECOND: Final = 10**9
+_YEAR_1970: Final = 62_135_596_800
 _MAX_DEPTH: Final = 100
 ANY: Final = "google.protobuf.Any"
 
@@ -32,6 +34,11 @@ def span_to_duration(seconds: int, nanos: int) -> Duration:
     if INT_MIN <= whole <= INT_MAX and INT_MIN <= whole + nanos <= INT_MAX:
         return Duration(whole + nanos)
     return Duration(INT_MIN if seconds < 0 else INT_MAX)
+
+
+def span_to_timestamp(seconds: int, nanos: int) -> Timestamp:
+    """Make a timestamp, of any year. Go counts from the year 1, so that the last ones come before all others."""
+    return Timestamp((wrap(seconds + _YEAR_1970) - _YEAR_1970) * _SECOND + nanos)
 
 
 def _signed(number: int, bits: int) -> int:
@@ -80,8 +87,7 @@ def _read_span(message: bytes) -> tuple[int, int]:
 
 
 def _read_timestamp(message: bytes, _: int) -> Timestamp:
-    seconds, nanos = _read_span(message)
-    return Timestamp(seconds * _SECOND + nanos)
+    return span_to_timestamp(*_read_span(message))
 
 
 def _read_empty(message: bytes, _: int) -> Empty:

@@ -40,7 +40,7 @@ from dra_driver.cel.step import (
 )
 from dra_driver.cel.tree import Call, Comprehension, Ident, ListNode, Literal, MapNode, MessageNode, Node, Select
 from dra_driver.cel.type import Kind
-from dra_driver.cel.value import LISTS, Map, Uint, Value, map_key
+from dra_driver.cel.value import LISTS, Map, Uint, Value, distinct_list, map_key
 
 _PRIMITIVE: Final = frozenset((bool, int, Uint, float, str))
 _PATTERNS: Final = frozenset(("matches", "find", "findAll"))
@@ -165,7 +165,7 @@ class _Planner:
         elements = [self.plan(each) for each in node.elements]
         values = [each.value for each in elements if isinstance(each, Const)]
         if len(values) == len(elements) and not node.optional:
-            return Const(node.id, tuple(values))
+            return Const(node.id, distinct_list(tuple(values)))
         return MakeList(node.id, elements, node.optional)
 
     def plan_map(self, node: MapNode) -> Step:

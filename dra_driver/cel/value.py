@@ -2,7 +2,7 @@
 
     bool int double string bytes null   bool, int, float, str, bytes, None
     uint                                Uint, an int
-    list                                tuple; Concat for `a + b`; MutableList while a macro builds one
+    list                                tuple; EmptyList; Concat for `a + b`; MutableList while a macro builds one
     map                                 Map; MutableMap while a macro builds one; DeviceMap for parts of a device
     timestamp duration                  Timestamp, Duration: whole nanoseconds
     type                                TypeValue
@@ -14,7 +14,7 @@ error, except that a Kubernetes type on the left compares with its own type only
 """
 
 import ipaddress
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -44,10 +44,14 @@ class Duration:
 
 @dataclass(frozen=True, slots=True)
 class Timestamp:
-    """A point in time, in nanoseconds since 1970 in UTC. `zone` is the offset it was written with, in seconds."""
+    """A point in time, in nanoseconds since 1970 in UTC. `zone` is the offset it was written with, in seconds.
+
+    `place` tells zones apart where times are the keys of a map: there, only times of one place are one key.
+    """
 
     nanos: int
     zone: int = 0
+    place: Hashable = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,17 @@ class Concat:
         return self._flat
 
 
+class EmptyList(tuple[Value, ...]):
+    """An empty list that, as the key of a map, is another one than any other. Python has a single empty tuple."""
+
+    __slots__ = ()
+
+
+def distinct_list(value: Value) -> Value:
+    """Give a value; an empty list becomes one of its own."""
+    return EmptyList() if type(value) is tuple and not value else value
+
+
 class MutableList(list[Value]):
     """The list that a macro builds."""
 
@@ -147,7 +162,7 @@ ListValue: TypeAlias = tuple[Value, ...] | Concat | MutableList
 MAX_ELEMENTS: Final = 10_000_000
 MAX_CHARACTERS: Final = 50_000_000
 
-LISTS: Final = (tuple, Concat, MutableList)
+LISTS: Final = (tuple, EmptyList, Concat, MutableList)
 
 
 class Map:
@@ -239,7 +254,7 @@ class DeviceMap(Map):
 
 def _copied(value: Value) -> Value:
     if type(value) is tuple:
-        return tuple([*value])  # noqa: C409 - a tuple of a tuple is the same one
+        return distinct_list(tuple([*value]))  # noqa: C409 - a tuple of a tuple is the same one
     return value.copy() if type(value) is DeviceMap and not value.default else value
 
 
@@ -256,6 +271,8 @@ def map_key(key: Value) -> Value:
         return (kind, key) if key == key else (kind, object())  # noqa: PLR0124 - NaN is no key of anything
     if kind in _PLAIN_KEYS:
         return (kind, key)
+    if kind is tuple and not key:
+        return (kind, object())
     if kind in UNHASHABLE:
         raise Abort(f"internal error: {type_name(key)} cannot be the key of a map")
     return (kind, id(key))
@@ -305,6 +322,7 @@ _NAMES: Final[dict[type, str]] = {
     bytes: "bytes",
     type(None): "null_type",
     tuple: "list",
+    EmptyList: "list",
     Concat: "list",
     MutableList: "list",
     Map: "map",

@@ -7,6 +7,7 @@ from typing import Final
 
 from dra_driver.cel.error import Fault
 from dra_driver.cel.function import Library, Overload
+from dra_driver.cel.library.civil import wrap
 from dra_driver.cel.library.moment import parse_duration, parse_timestamp, render_duration, render_timestamp
 from dra_driver.cel.library.standard import check_timestamp
 from dra_driver.cel.type import BOOL, BYTES, CIDR, DOUBLE, DURATION, INT, IP, STRING, TIMESTAMP, UINT, Type
@@ -163,7 +164,7 @@ _TABLE: Final[tuple[tuple[str, str, Type, Type, object], ...]] = (
     ("int", "double_to_int64", DOUBLE, INT, double_to_int),
     ("int", "duration_to_int64", DURATION, INT, lambda value: value.nanos),
     ("int", "string_to_int64", STRING, INT, text_to_int),
-    ("int", "timestamp_to_int64", TIMESTAMP, INT, lambda value: value.nanos // 10**9),
+    ("int", "timestamp_to_int64", TIMESTAMP, INT, lambda value: wrap(value.nanos // 10**9)),
     ("int", "uint64_to_int64", UINT, INT, lambda value: check_int(int(value))),
     ("string", "string_to_string", STRING, STRING, _identity),
     ("string", "bool_to_string", BOOL, STRING, to_text),

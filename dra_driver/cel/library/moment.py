@@ -1,17 +1,18 @@
 """Timestamps and durations: reading, printing, parts, time zones."""
 
 import re
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta, tzinfo
+from collections.abc import Callable, Hashable
+from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dra_driver.cel.error import Fault
 from dra_driver.cel.function import Library, Overload
+from dra_driver.cel.library.civil import CivilTime, civil_at, offset_at, wrap
 from dra_driver.cel.library.standard import check_timestamp
 from dra_driver.cel.type import DURATION, INT, STRING, TIMESTAMP
-from dra_driver.cel.value import INT_MAX, Duration, Timestamp, Value
+from dra_driver.cel.value import INT_MAX, INT_MIN, Duration, Timestamp, Value
 
 MOMENTS: Final = Library()
 SECOND: Final = 10**9
@@ -30,6 +31,7 @@ _TIMESTAMP: Final = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{1,2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?"
     r"(?:(Z)|([+-])([0-9]{2}):([0-9]{2}))"
 )
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,400}")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_DIGITS: Final = 25
 
@@ -109,13 +111,21 @@ def parse_timestamp(text: str) -> Timestamp:
     except ValueError:
         raise fault from None
     seconds = round((date - _EPOCH).total_seconds()) - zone
-    return check_timestamp(seconds * SECOND + int((match[7] or "0")[:9].ljust(9, "0")), zone)
+    nanos = seconds * SECOND + int((match[7] or "0")[:9].ljust(9, "0"))
+    return check_timestamp(nanos, zone, None if match[8] else _place(zone))
+
+
+def _place(zone: int) -> Hashable:
+    """Give what tells a zone apart as Go does: it keeps one for each whole hour that is in use, and makes others."""
+    hours, rest = divmod(zone, 3600)
+    return hours if not rest and -12 <= hours <= 14 else object()  # noqa: PLR2004 - the hours in use
 
 
 def render_timestamp(value: Timestamp) -> str:
-    """Print RFC 3339 with the fraction that is needed."""
-    date = _at(value, value.zone)
-    text = f"{date.year:04d}-{date.month:02d}-{date.day:02d}T{date.hour:02d}:{date.minute:02d}:{date.second:02d}"
+    """Print RFC 3339 with the fraction that is needed; years that it does not know are printed as they are."""
+    date = civil_at(value.nanos // SECOND + value.zone)
+    year = f"{'-' if date.year < 0 else ''}{abs(date.year):04d}"
+    text = f"{year}-{date.month:02d}-{date.day:02d}T{date.hour:02d}:{date.minute:02d}:{date.second:02d}"
     fraction = f"{value.nanos % SECOND:09d}".rstrip("0")
     text += f".{fraction}" if fraction else ""
     if value.zone == 0:
@@ -124,33 +134,32 @@ def render_timestamp(value: Timestamp) -> str:
     return f"{text}{'-' if value.zone < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}"
 
 
-def _at(value: Timestamp, zone: int) -> datetime:
-    """Give the date and time of day at an offset in seconds."""
-    try:
-        return (_EPOCH + timedelta(seconds=value.nanos // SECOND + zone)).replace(tzinfo=None)
-    except OverflowError:
-        raise Fault("timestamp overflow") from None
+def _in_utc(value: Timestamp) -> CivilTime:
+    return civil_at(value.nanos // SECOND)
 
 
-def _local(value: Timestamp, zone: str) -> datetime:
+def _in_zone(value: Timestamp, zone: str) -> CivilTime:
     """Give the date and time of day in a zone: a name, or `hours:minutes`."""
+    second = wrap(value.nanos // SECOND)
     hours, colon, minutes = zone.partition(":")
-    if colon:
-        if not re.fullmatch(r"[+-]?[0-9]{1,18}", hours) or not re.fullmatch(r"[+-]?[0-9]{1,18}", minutes):
-            raise Fault(f"unknown time zone {zone!r}")
-        offset = int(hours) * 60 + (-int(minutes) if zone[0] == "-" else int(minutes))
-        return _at(value, offset * 60)
-    try:
-        moment = _EPOCH + timedelta(seconds=value.nanos // SECOND)
-        return moment.astimezone(_zone(zone)).replace(tzinfo=None)
-    except OverflowError:
-        raise Fault("timestamp overflow") from None
+    offset = _read_offset(zone, hours, minutes) if colon else offset_at(second, _zone(zone))
+    return civil_at(second + offset)
+
+
+def _read_offset(zone: str, hours: str, minutes: str) -> int:
+    """Give the seconds of `+01:30`. Numbers of any size wrap as numbers of 64 bits do."""
+    if not _WHOLE.fullmatch(hours) or not _WHOLE.fullmatch(minutes):
+        raise Fault(f"unknown time zone {zone!r}")
+    whole, part = int(hours), int(minutes)
+    if not INT_MIN <= whole <= INT_MAX or not INT_MIN <= part <= INT_MAX:
+        raise Fault(f"unknown time zone {zone!r}")
+    offset = wrap(whole * 60 + (-part if zone[0] == "-" else part))
+    nanos = wrap(offset * 60 * SECOND)
+    return (abs(nanos) // SECOND) * (-1 if nanos < 0 else 1)
 
 
 def _zone(name: str) -> tzinfo:
-    if name in ("", "UTC"):
-        return UTC
-    if name == "Local":
+    if name in ("", "UTC", "Local"):
         return UTC
     try:
         return ZoneInfo(name)
@@ -158,13 +167,13 @@ def _zone(name: str) -> tzinfo:
         raise Fault(f"unknown time zone {name!r}") from None
 
 
-_PARTS: Final[dict[str, tuple[str, Callable[[datetime], int]]]] = {
+_PARTS: Final[dict[str, tuple[str, Callable[[CivilTime], int]]]] = {
     "getFullYear": ("year", lambda date: date.year),
     "getMonth": ("month", lambda date: date.month - 1),
-    "getDayOfYear": ("day_of_year", lambda date: date.timetuple().tm_yday - 1),
+    "getDayOfYear": ("day_of_year", lambda date: date.day_of_year - 1),
     "getDayOfMonth": ("day_of_month", lambda date: date.day - 1),
     "getDate": ("day_of_month_1_based", lambda date: date.day),
-    "getDayOfWeek": ("day_of_week", lambda date: date.isoweekday() % 7),
+    "getDayOfWeek": ("day_of_week", lambda date: date.weekday),
     "getHours": ("hours", lambda date: date.hour),
     "getMinutes": ("minutes", lambda date: date.minute),
     "getSeconds": ("seconds", lambda date: date.second),
@@ -177,12 +186,12 @@ _SPANS: Final = {
 }
 
 
-def _add_part(name: str, id_: str, part: Callable[[datetime], int]) -> None:
+def _add_part(name: str, id_: str, part: Callable[[CivilTime], int]) -> None:
     def plain(value: Timestamp) -> int:
-        return part(_at(value, 0))
+        return part(_in_utc(value))
 
     def zoned(value: Timestamp, zone: str) -> int:
-        return part(_local(value, zone))
+        return part(_in_zone(value, zone))
 
     _add_timestamp(name, id_, plain, zoned)
 
@@ -208,7 +217,7 @@ def _milliseconds(value: Timestamp) -> int:
 
 
 def _milliseconds_in(value: Timestamp, zone: str) -> int:
-    _local(value, zone)
+    _in_zone(value, zone)
     return _milliseconds(value)
 
 

@@ -47,7 +47,7 @@ def slice_list(value: Value, start: int, end: int) -> Value:
         raise Fault(f"cannot slice({start}, {end}), start index must be less than or equal to end index")
     if len(value) < end:
         raise Fault(f"cannot slice({start}, {end}), list is length {len(value)}")
-    return tuple(value)[start:end]
+    return tuple([*value][start:end])
 
 
 def flatten(value: Value, depth: int = 1) -> Value:

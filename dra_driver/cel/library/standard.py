@@ -1,5 +1,6 @@
 """The standard functions of the language, but for conversions and times."""
 
+from collections.abc import Hashable
 from functools import lru_cache
 from typing import Final
 
@@ -52,11 +53,11 @@ TIMESTAMP_MAX: Final = 253402300800 * 10**9 - 1
 STANDARD: Final = Library()
 
 
-def check_timestamp(nanos: int, zone: int = 0) -> Timestamp:
+def check_timestamp(nanos: int, zone: int = 0, place: Hashable = None) -> Timestamp:
     """Refuse times outside the years 1 to 9999."""
     if not TIMESTAMP_MIN <= nanos <= TIMESTAMP_MAX:
         raise Fault("timestamp overflow")
-    return Timestamp(nanos, zone)
+    return Timestamp(nanos, zone, place)
 
 
 def check_length(size: int) -> None:
@@ -112,9 +113,8 @@ def _add_times(left: Value, right: Value) -> Value:
     match left, right:
         case Duration(), Duration():
             return Duration(check_int(left.nanos + right.nanos))
-        case (Timestamp(), Duration()) | (Duration(), Timestamp()):
-            zone = left.zone if isinstance(left, Timestamp) else right.zone
-            return check_timestamp(left.nanos + right.nanos, zone)
+        case (Timestamp() as time, Duration() as span) | (Duration() as span, Timestamp() as time):
+            return _shift(time, span.nanos)
         case _:
             raise no_such_overload("_+_")
 
@@ -125,8 +125,7 @@ def subtract(left: Value, right: Value) -> Value:
     if kind is Timestamp and type(right) in _TIMES:
         if type(right) is Timestamp:
             return _difference(left, right)
-        check_int(-right.nanos)
-        return check_timestamp(left.nanos - right.nanos, left.zone)
+        return _shift(left, check_int(-right.nanos))
     if kind is not type(right):
         raise no_such_overload("_-_")
     if kind is int:
@@ -138,6 +137,10 @@ def subtract(left: Value, right: Value) -> Value:
     if kind is Duration:
         return Duration(check_int(left.nanos - right.nanos))
     raise no_such_overload("_-_")
+
+
+def _shift(time: Timestamp, nanos: int) -> Timestamp:
+    return check_timestamp(time.nanos + nanos, time.zone, time.place)
 
 
 def _difference(left: Timestamp, right: Timestamp) -> Duration:
