@@ -95,6 +95,14 @@ class ApiClient:
         query = _write_query(dry_run=dry_run, field_manager=field_manager)
         return await self._object(resource, Request(subject, "POST", path, self._timeout, query, codec.encode(value)))
 
+    async def create_subresource(
+        self, resource: Resource[T], name: str, subresource: str, value: Any, *, namespace: str = ""
+    ) -> None:
+        """Post to a subresource that is an action, such as a Pod's `binding`. What is answered is not looked at."""
+        path = resource.path(namespace=namespace, name=name, subresource=subresource)
+        subject = _subject("create", resource, name, namespace, subresource)
+        await self._bytes(Request(subject, "POST", path, self._timeout, {}, codec.encode(value)))
+
     async def update(self, resource: Resource[T], value: T, *, dry_run: bool = False, field_manager: str = "") -> T:
         """Replace an object, if it still has the resource version of `value` (any, if that is empty)."""
         query = _write_query(dry_run=dry_run, field_manager=field_manager)
