@@ -10,9 +10,9 @@
     ├── CompileError       an expression cannot be used; drawn in `dra_driver.cel.error`, as are the next
     ├── EvaluationError    an expression cannot be decided for a device
     ├── AllocationError    an allocation cannot be tried; drawn in `controller.allocator.error`
+    ├── LeadershipLostError   a write was not sent, since another replica may lead by now
     └── ApiError           the API server refused or could not be reached
         ├── ApiUnavailableError   no answer, 429 or 5xx: try again later
-        │   └── LeadershipLostError   not asked, since another replica may lead by now
         ├── ApiForbiddenError     401, 403
         ├── ApiNotFoundError      404
         ├── ApiConflictError      409: somebody else changed or created it
@@ -87,6 +87,10 @@ class StateError(DraError):
     """State on disk cannot be read or written."""
 
 
+class LeadershipLostError(DraError):
+    """A write was not sent, since this process does not lead, or no longer. It is no ApiError: nobody was asked."""
+
+
 class ApiError(DraError):
     """The API server refused a request, or could not be reached. `status` is the HTTP status, 0 without an answer."""
 
@@ -100,10 +104,6 @@ class ApiUnavailableError(ApiError):
     """No answer, 429 or 5xx. `retry_after_s` is what the server asks for, if it does."""
 
     retry_after_s: float | None = None
-
-
-class LeadershipLostError(ApiUnavailableError):
-    """A write was not sent, since this process does not lead, or no longer."""
 
 
 class ApiForbiddenError(ApiError):
