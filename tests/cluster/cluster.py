@@ -24,7 +24,7 @@ from tests.cluster.control_plane import NAMES, ControlPlane
 from tests.cluster.folder import ClusterFolder
 from tests.cluster.host import Host
 from tests.cluster.node import Node
-from tests.cluster.process import Processes, wait_until
+from tests.cluster.process import Process, Processes, wait_until
 
 T = TypeVar("T")
 Manifest = Mapping[str, Any]
@@ -109,6 +109,11 @@ class Cluster:
         """Run kubectl with another kubeconfig, as `token_for` gives one."""
         command = (self._host.programs["kubectl"], "--kubeconfig", kubeconfig, *arguments)
         return self.namespace.run(*command, stdin=stdin, timeout=timeout)
+
+    def start_kubectl(self, name: str, *arguments: str) -> Process:
+        """Start kubectl as an administrator, with a log of the name that gets what it writes."""
+        kubectl, kubeconfig = self._host.programs["kubectl"], self.control_plane.admin
+        return self.processes.start(name, self.namespace.command((kubectl, "--kubeconfig", kubeconfig, *arguments)))
 
     def shell(self, script: str, timeout: float = 60) -> str:
         """Run a shell script as an administrator would: `kubectl` is on the PATH and talks to this cluster."""

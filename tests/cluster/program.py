@@ -74,6 +74,7 @@ CONTAINERD = Module(
 ETCD = Module("etcd", (("etcd", "go.etcd.io/etcd/server/v3"),))
 HELM = Module("helm", (("helm", "helm.sh/helm/v4/cmd/helm"),))
 ALL = (KUBERNETES, CONTAINERD, ETCD, HELM)
+KWOK = Module("kwok", (("kwok", "sigs.k8s.io/kwok/cmd/kwok"),))  # for benchmarks alone
 
 
 def cache_dir() -> Path:
@@ -123,7 +124,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.cluster.program", description=__doc__)
     parser.add_argument("modules", nargs="*", help=f"any of {', '.join(module.name for module in ALL)}; default: all")
     wanted = parser.parse_args().modules or [module.name for module in ALL]
-    known = {module.name: module for module in ALL}
+    known = {module.name: module for module in (*ALL, KWOK)}
     if unknown := [name for name in wanted if name not in known]:
         parser.error(f"unknown module {unknown[0]!r}, want {', '.join(known)}")
     for name in wanted:
