@@ -53,7 +53,8 @@ def boot_time() -> float:
 class LeaderElection:
     """One candidate for one Lease. `identity` must be of this process alone, as a Pod's name is.
 
-    `client` must not be the guarded one; it needs `get`, `create` and `update` on `leases`. `clock` gives seconds that go on while the machine sleeps.
+    `client` must not be the guarded one; it needs `get`, `create` and `update` on `leases`. `clock` gives seconds that
+    go on while the machine sleeps.
     """
 
     def __init__(  # noqa: PLR0913 - clock, sleep and chance are given by tests only
@@ -105,7 +106,7 @@ class LeaderElection:
         """Run `lead` whenever this process leads, until `lead` ends by itself or this is cancelled.
 
         When leadership is lost, `lead` is cancelled and its end is awaited; then this process is a candidate again.
-        What `lead` raises is raised, but for LeadershipLostError. The lease is released at the end, after `lead` has ended.
+        What `lead` raises is raised, but for LeadershipLostError. At the end the lease is released.
         """
         while True:
             await self._acquire()
