@@ -46,7 +46,7 @@ def _group(problems: Sequence[Problem], selectors: SelectorCache) -> Iterator[Gr
         except AllocationError as error:
             yield Group((name,), error)
             continue
-        look = (look_at_node(node, pools, sight, question.state), shared_slices(pools))
+        look = (look_at_node(pools, sight, question.state, numbers), shared_slices(pools))
         asked = replace(question, node=node, gather=_Gatherer(problem, index, pools))
         groups.setdefault(look, ([], asked))[0].append(name)
     for names, asked in groups.values():

@@ -18,7 +18,10 @@ Counters: TypeAlias = dict[tuple[str, str], int]
 
 @dataclass(slots=True, eq=False)
 class Candidate:
-    """A device of a pool. The dicts at the end remember what does not change while the slice stands."""
+    """A device of a pool. The dicts at the end remember what does not change while the slice stands.
+
+    `look` is the number of what every claim sees in it, and among which numbers, once somebody looked.
+    """
 
     id: DeviceId
     device: Device
@@ -33,6 +36,11 @@ class Candidate:
     demands: dict[tuple[object, ...], Cell] = field(default_factory=dict)
     derived: dict[str, DeviceAttribute] = field(default_factory=dict)
     cells: dict[int, Cell] = field(default_factory=dict)
+    look: tuple[object, int] | None = None
+
+    def prepare(self) -> None:
+        """Convert the values for selectors now, so that the first claim that looks at the device need not wait."""
+        _ = self.input.view
 
     def remember(self, signature: int, cell: Cell) -> None:
         """Keep what the device is worth for requests of a signature."""

@@ -4,8 +4,9 @@ Pools are gathered once a node and kept until one of their slices changes; with 
 their devices. Allocations are summed one by one. Nodes that look alike to a claim are tried once.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import filterfalse
 from typing import Final
 
 from controller.allocator.alike import shared_slices
@@ -21,7 +22,16 @@ from controller.allocator.allocation import (
 from controller.allocator.error import AllocationError
 from controller.allocator.feature import Features
 from controller.allocator.joining import Group, Joined, join_groups
-from controller.allocator.look import Glance, Numbers, Sight, find_glance, look_at_node, see_devices
+from controller.allocator.look import (
+    Glance,
+    Look,
+    Numbers,
+    Sight,
+    find_glance,
+    forget_numbers,
+    look_at_node,
+    see_devices,
+)
 from controller.allocator.policy import Policy
 from controller.allocator.pool import Pool, gather_pools
 from controller.allocator.relaxation import Question
@@ -65,7 +75,7 @@ class Unplaced:
 class _Refusals:
     """How nodes look that were refused, and which nodes look like that now."""
 
-    looks: set[Hashable] = field(default_factory=set)
+    looks: set[Look] = field(default_factory=set)
     nodes: set[str] = field(default_factory=set)
 
 
@@ -86,7 +96,7 @@ class Cluster:
     _pools: dict[str, tuple[Pool, ...]] = field(default_factory=dict)
     _stocks: dict[str, Stock] = field(default_factory=dict)
     _users: dict[PoolId, set[str]] = field(default_factory=dict)
-    _looks: dict[Glance, dict[str, Hashable]] = field(default_factory=dict)
+    _looks: dict[Glance, dict[str, Look]] = field(default_factory=dict)
     _sights: dict[Glance, dict[str, Sight]] = field(default_factory=dict)
     _tables: dict[tuple[str | bytes, ...], Table] = field(default_factory=dict)
     _numbers: Numbers = field(default_factory=dict)
@@ -199,7 +209,7 @@ class Cluster:
         """
         self._forget_numbers()
         refused = self._refusals_of(claims)
-        tried: set[Hashable] = set()
+        tried: set[Look] = set()
         undecided: list[str] = []
         errors: dict[str, str] = {}
         for node, look in self._hopeful(nodes, find_glance(claims, self.classes), refused):
@@ -237,7 +247,7 @@ class Cluster:
         self._forget_numbers()
         glance = find_glance(claims, self.classes)
         looks = self._looks_of(glance)
-        groups: dict[Hashable, list[str]] = {}
+        groups: dict[tuple[Look, frozenset[str]], list[str]] = {}
         broken: list[Group] = []
         for node in sorted(set(nodes)):
             try:
@@ -294,17 +304,17 @@ class Cluster:
             pools = self._pools[node] = self._gather(node)
             for pool in pools:
                 self._users.setdefault(pool.id, set()).add(node)
+                for candidate in pool.candidates:
+                    candidate.prepare()
         return pools
 
     def _gather(self, node: str, completed: frozenset[PoolId] = frozenset()) -> tuple[Pool, ...]:
         return gather_pools(self.nodes[node], self._index, self.features, completed)
 
-    def _hopeful(self, nodes: Iterable[str], glance: Glance, refused: _Refusals) -> Iterator[tuple[str, Hashable]]:
+    def _hopeful(self, nodes: Iterable[str], glance: Glance, refused: _Refusals) -> Iterator[tuple[str, Look]]:
         """Yield the nodes that do not look like refused ones, and how they look."""
         looks = self._looks_of(glance)
-        for node in nodes:
-            if node in refused.nodes:
-                continue
+        for node in filterfalse(refused.nodes.__contains__, nodes):
             look = looks.get(node)
             if look is None:
                 look = looks[node] = self._look(glance, node)
@@ -320,7 +330,7 @@ class Cluster:
             self._refused.clear()
         return self._refused.setdefault(shape, _Refusals())
 
-    def _looks_of(self, glance: Glance) -> dict[str, Hashable]:
+    def _looks_of(self, glance: Glance) -> dict[str, Look]:
         """Give how nodes look to claims with this glance, as far as that is known; it is added to."""
         looks = self._looks.get(glance)
         if looks is None:
@@ -330,7 +340,7 @@ class Cluster:
             looks = self._looks[glance] = {}
         return looks
 
-    def _look(self, glance: Glance, node: str) -> Hashable:
+    def _look(self, glance: Glance, node: str) -> Look:
         """Look at a node."""
         sights = self._sights.setdefault(glance, {})
         sight = sights.get(node)
@@ -338,15 +348,14 @@ class Cluster:
         if sight is None:
             sight = see_devices(self.nodes[node], pools, glance, self.selectors, self._numbers)
             sights[node] = sight
-        look = look_at_node(self.nodes[node], pools, sight, self.state)
-        return self._numbers.setdefault(look, len(self._numbers))
+        return look_at_node(pools, sight, self.state, self._numbers)
 
     def _forget_numbers(self) -> None:
         """Start to number anew once numbers are many."""
         if len(self._numbers) >= _NUMBERS_MAX:
             self._looks.clear()
             self._sights.clear()
-            self._numbers.clear()
+            forget_numbers(self._numbers)
             self._refused.clear()
 
     def _forget_looks(self, node: str) -> None:

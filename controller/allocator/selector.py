@@ -1,8 +1,8 @@
 """Selectors and derived attributes: compiled once, evaluated once a device."""
 
 from collections import OrderedDict
-from collections.abc import Hashable
-from typing import Final, Protocol, TypeVar
+from collections.abc import Callable, Hashable, Iterable
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 from controller.allocator.candidate import Candidate
 from controller.allocator.error import AllocationError, ErrorClass
@@ -10,6 +10,9 @@ from dra_driver.api.resource_v1 import DeviceAttribute, DeviceSelector
 
 _CACHE_SIZE: Final = 1024
 _T = TypeVar("_T")
+
+Eye: TypeAlias = Callable[[Candidate], Hashable]
+"""Gives what an expression sees of a device: where that is equal, so is what comes out."""
 
 
 class CompileFailureError(ValueError):
@@ -112,19 +115,16 @@ class SelectorCache:
         except CompileFailureError:
             return ""
 
-    def key(self, candidate: Candidate, expression: str) -> Hashable:
-        """Give what a selector sees of the device; None where it does not compile."""
-        try:
-            return self._selector(expression).key(candidate)
-        except CompileFailureError:
-            return None
-
-    def derived_key(self, candidate: Candidate, expression: str) -> Hashable:
-        """Give what a derived attribute sees of the device; None where it does not compile."""
-        try:
-            return self._derivation(expression).key(candidate)
-        except CompileFailureError:
-            return None
+    def eyes(self, selectors: Iterable[str], derived: Iterable[str]) -> list[Eye]:
+        """Give for each expression what tells what it sees of a device; nothing for one that does not compile."""
+        eyes: list[Eye] = []
+        for find, expressions in ((self._selector, selectors), (self._derivation, derived)):
+            for expression in expressions:
+                try:
+                    eyes.append(find(expression).key)
+                except CompileFailureError:
+                    continue
+        return eyes
 
     def _evaluate(self, candidate: Candidate, expression: str, subject: str) -> bool:
         try:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from dra_driver.api.resource_v1 import DeviceAttribute, DeviceCapacity
@@ -13,6 +14,9 @@ _NO_ATTRIBUTES: Final[Mapping[str, DeviceAttribute]] = {}
 _NO_CAPACITY: Final[Mapping[str, DeviceCapacity]] = {}
 
 Domains = dict[str, dict[str, Value]]
+
+# A fleet has many devices and few versions.
+_parse_version = lru_cache(1024)(parse_semver)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +109,12 @@ def convert_attribute(attribute: DeviceAttribute) -> Value:
         if values:
             return tuple(values)
     if attribute.versions:
-        return tuple(map(parse_semver, attribute.versions))
+        return tuple(map(_parse_version, attribute.versions))
     for value in (attribute.int, attribute.bool, attribute.string):
         if value is not None:
             return value
     if attribute.version is not None:
-        return parse_semver(attribute.version)
+        return _parse_version(attribute.version)
     raise ValueError("no value, want one of int, bool, string, version or a list")
 
 
