@@ -48,6 +48,9 @@ _GATES: Final = {
 }
 _BINDING_GATES: Final = ("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus")
 
+GATES: Final = (*_GATES, *_BINDING_GATES)
+"""The names of all feature gates that matter here."""
+
 # What is on by default, by minor version of Kubernetes 1.
 _DEFAULT_GATES: Final[dict[int, frozenset[str]]] = {
     34: frozenset({"DRAAdminAccess", "DRAPrioritizedList", "DRAResourceClaimDeviceStatus"}),

@@ -44,6 +44,8 @@ class Cache(Generic[T]):
         self._view: View[T] = View()
         self._synced = asyncio.Event()
         self._subscriptions: set[Subscription] = set()
+        self._listeners: list[Callable[[Keys], None]] = []
+        self._progress = asyncio.Event()
 
     async def run(self) -> None:
         """Follow the API server until cancelled. An API server that is away, now or later, is waited for."""
@@ -51,6 +53,8 @@ class Cache(Generic[T]):
             async for change in changes:
                 self._notify(self._absorb(change))
                 self._synced.set()
+                self._progress.set()
+                self._progress = asyncio.Event()
 
     async def synced(self) -> None:
         """Wait until everything was listed once."""
@@ -79,6 +83,18 @@ class Cache(Generic[T]):
         finally:
             self._subscriptions.discard(subscription)
 
+    def listen(self, notify: Callable[[Keys], None]) -> None:
+        """Have `notify` called for every object that changes from now on, before anything else sees the change."""
+        self._listeners.append(notify)
+
+    async def reached(self, version: str) -> None:
+        """Wait until the watch has told everything up to a resource version of this kind, own writes not counted.
+
+        A version that is no number is not waited for.
+        """
+        while not self._view.has_seen(version):
+            await self._progress.wait()
+
     def record_write(self, value: T) -> None:
         """Show what an own write returned, until the watch tells something newer. Not for what a dry run returned."""
         self._notify(self._view.record_write(value, self._monotonic()))
@@ -101,5 +117,7 @@ class Cache(Generic[T]):
 
     def _notify(self, keys: Keys) -> None:
         if keys:
+            for listener in self._listeners:
+                listener(keys)
             for subscription in self._subscriptions:
                 subscription.notify(keys)

@@ -38,6 +38,10 @@ class View(Generic[T]):
         """All objects."""
         return self._objects
 
+    def has_seen(self, version: str) -> bool:
+        """Tell whether the watch has passed a resource version; what is no number counts as passed."""
+        return _number(version) <= self._seen
+
     def replace(self, values: Iterable[T], version: str, now: float) -> Keys:
         """Take over a list as of `version`, apart from own writes and deletions that are newer than it."""
         self._seen = _number(version)

@@ -5,6 +5,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.support.api_server import TestApiServer
+from tests.support.control import ControlPlane
 from tests.support.plugin import PluginNode
 
 
@@ -27,3 +28,8 @@ async def node(short_path: Path, server: TestApiServer) -> AsyncIterator[PluginN
     yield node
     for plugin in node.started:
         await plugin.kill()
+
+
+@pytest.fixture
+def control(tmp_path: Path, server: TestApiServer) -> ControlPlane:
+    return ControlPlane(server, tmp_path)

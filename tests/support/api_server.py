@@ -1,7 +1,7 @@
 """An API server for tests: real HTTP and the real protocol for registered kinds, over dicts in memory.
 
-It lists in pages, watches with bookmarks and 410, creates, updates, patches (merge and apply) and deletes, with dry
-run, conflicts, generated names, field and label selectors; it records every request, and makes faults on demand.
+It lists in pages, watches with bookmarks and 410, creates, updates, patches (merge, JSON and apply) and deletes, with
+dry run, conflicts, generated names, field and label selectors; it records every request, and makes faults on demand.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from typing import Any, Self
 from aiohttp import web
 
 from tests.support.api_fault import Fault, commit
+from tests.support.api_patch import patched
 from tests.support.api_selector import Matches, selector
 from tests.support.api_store import KINDS, Change, Kind, Object, Refusal, Store, merge
 
@@ -250,7 +251,7 @@ class TestApiServer:
         is_new = request.method == "POST"
         if request.method == "PATCH":
             previous, is_new = self._patched(request, kind, (namespace, name))
-            wanted = merge(previous, wanted)
+            wanted = patched(previous, wanted) if isinstance(wanted, list) else merge(previous, wanted)
         for admit in self.admission:
             admit(kind, request.method, wanted)
         if is_new:
@@ -261,7 +262,7 @@ class TestApiServer:
     def _patched(self, request: web.Request, kind: Kind, key: tuple[str, str]) -> tuple[Object, bool]:
         """Return what a patch is merged into, and whether that is a new object, as with apply it may be."""
         match request.content_type:
-            case "application/merge-patch+json":
+            case "application/merge-patch+json" | "application/json-patch+json":
                 previous = self.store.get(kind, key)
             case "application/apply-patch+yaml":
                 if not request.query.get("fieldManager"):

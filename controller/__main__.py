@@ -1,0 +1,5 @@
+"""`python -m controller` is `dra-controller`."""
+
+from controller.cli import main
+
+main()

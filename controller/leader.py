@@ -1,0 +1,401 @@
+"""What the process does while it leads: it decides about one Pod after the other, and writes beside that."""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final, assert_never
+
+import structlog
+
+from controller.decider import Decider, Steps
+from controller.decision import Code, Decision, Leave, Place, Refuse, TakeBack
+from controller.double import find_double
+from controller.metric import Metrics, Result
+from controller.ownership import is_gated
+from controller.pod_claim import is_live, is_pending, is_reserved_only_for
+from controller.queue import Queue
+from controller.state import Effect, State, find_node
+from controller.teller import Teller
+from controller.writer import GivenUpError, Writer, is_final
+from dra_driver.api.core_v1 import Pod
+from dra_driver.api.resource_v1 import ResourceClaim
+from dra_driver.errors import ApiConflictError, ApiError, ApiNotFoundError, LeadershipLostError
+from dra_driver.kube.resource import ObjectKey, key_of
+
+log = structlog.get_logger(__name__)
+
+_WRITERS: Final = 32
+_BREATH_S: Final = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How patient the leader is, in seconds.
+
+    A node is avoided for `avoid_s` after kube-scheduler refused it. What the API server refuses for good is tried
+    again after `refused_s`. Writes under way have `grace_s` to end when leadership does. `unknown_s` after a request
+    without an answer it cannot arrive any more. An allocation whose Pods are all gone is left to Kubernetes for
+    `orphan_s`; it is looked for every `look_s`.
+    """
+
+    avoid_s: float = 60.0
+    refused_s: float = 30.0
+    grace_s: float = 3.0
+    unknown_s: float = 75.0
+    orphan_s: float = 30.0
+    look_s: float = 10.0
+    conflict_s: float = 0.2
+
+
+@dataclass(slots=True)
+class _Past:
+    """What happened to a Pod before: the node that was chosen last, and until when nodes are avoided."""
+
+    uid: str
+    node: str = ""
+    avoided: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Leader:
+    """Decides and writes. `notice` is told of every change, whoever leads."""
+
+    state: State
+    decider: Decider
+    writer: Writer
+    teller: Teller
+    metrics: Metrics
+    timing: Timing = field(default_factory=Timing)
+    monotonic: Callable[[], float] = time.monotonic
+    queue: Queue = field(default_factory=Queue)
+    _is_leading: bool = False
+    _is_ending: bool = False
+    _writes: set[asyncio.Task[None]] = field(default_factory=set)
+    _pasts: dict[ObjectKey, _Past] = field(default_factory=dict)
+    _orphans: dict[ObjectKey, float] = field(default_factory=dict)
+
+    @property
+    def is_leading(self) -> bool:
+        """Whether it decides."""
+        return self._is_leading
+
+    def notice(self, effect: Effect) -> None:
+        """Hear what a change may mean."""
+        if not self._is_leading:
+            return
+        for key in effect.pods:
+            pod = self.state.pods.get(key)
+            if pod is None or not is_pending(pod):
+                self._forget(key)
+            elif pod.spec.resource_claims:
+                self.queue.add(key)
+        if effect.may_help:
+            self.queue.retry_refused()
+
+    async def run(self) -> None:
+        """Decide until cancelled. Writes under way may end before this does."""
+        self._is_leading, self._is_ending = True, False
+        self.metrics.leader.set(1)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                try:
+                    self._add_all()
+                    tasks.create_task(self._look_for_orphans(tasks))
+                    while True:
+                        await self._decide(await self.queue.next(), tasks)
+                except asyncio.CancelledError:
+                    self._is_ending = True
+                    if self._writes:
+                        await asyncio.wait(self._writes, timeout=self.timing.grace_s)
+                    raise
+        finally:
+            self._is_leading = False
+            self.metrics.leader.set(0)
+            self.queue.clear()
+            self.teller.clear_all()
+            self._pasts.clear()
+            self._orphans.clear()
+
+    def _add_all(self) -> None:
+        """Start with all Pods, the oldest first."""
+        pods = [pod for pod in self.state.pods.values() if pod.spec.resource_claims and is_pending(pod)]
+        for pod in sorted(pods, key=lambda pod: (pod.metadata.creation_timestamp or "", key_of(pod))):
+            self.queue.add(key_of(pod))
+
+    async def _decide(self, key: ObjectKey, tasks: asyncio.TaskGroup) -> None:
+        """Decide about one Pod, and start to write what was decided."""
+        pod = self.state.pods.get(key)
+        if pod is None:
+            self.queue.done(key)
+            return
+        while len(self._writes) >= _WRITERS:
+            await asyncio.wait(self._writes, return_when=asyncio.FIRST_COMPLETED)
+        started = self.monotonic()
+        avoided = self._find_avoided(pod)
+        decision = await _run_steps(self.decider.decide(pod, avoided=avoided))
+        # From here to what `choose` counts nothing else may run: the answer is true of the state as it is now.
+        result = _result_of(decision)
+        self.metrics.decisions.labels(result).inc()
+        self.metrics.decision_seconds.labels(result).observe(self.monotonic() - started)
+        match decision:
+            case Leave():
+                self.teller.clear(key)
+                self.queue.done(key)
+            case Refuse():
+                self._refuse(key, pod, decision)
+                if avoided:
+                    self.queue.add_later(key, self.timing.avoid_s)
+            case Place():
+                if not self._is_current(pod, decision):
+                    self.queue.done(key)
+                    self.queue.add(key)
+                    return
+                self.teller.clear(key)
+                self.state.choose(pod, decision.node, decision.allocations)
+                self.state.promise(decision.promises)
+                self._start(tasks, self._write(key, pod, decision))
+            case TakeBack():
+                self._refuse_text(pod, decision.because)
+                self._start(tasks, self._take_back(key, pod, decision.claims))
+            case _:
+                assert_never(decision)
+
+    def _start(self, tasks: asyncio.TaskGroup, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = tasks.create_task(coroutine)
+        self._writes.add(task)
+        task.add_done_callback(self._writes.discard)
+
+    def _refuse(self, key: ObjectKey, pod: Pod, refusal: Refuse) -> None:
+        self._refuse_text(pod, refusal)
+        self.queue.done(key, refused=True)
+
+    def _refuse_text(self, pod: Pod, refusal: Refuse) -> None:
+        self.metrics.refusals.labels(refusal.code).inc()
+        self.teller.refuse(pod, refusal)
+        log.debug("pod refused", pod=str(key_of(pod)), code=refusal.code, reason=refusal.text)
+
+    def _is_current(self, pod: Pod, place: Place) -> bool:
+        """Tell whether what was decided about is still what is there."""
+        claims = (*(claim for claim, _ in (*place.allocations, *place.promises)), *place.reservations)
+        return self.state.pods.get(key_of(pod)) is pod and all(
+            self.state.claims.get(key_of(claim)) is claim for claim in claims
+        )
+
+    async def _write(self, key: ObjectKey, pod: Pod, place: Place) -> None:
+        """Write what was decided about a Pod; whatever happens, what is not written does not count any more."""
+        flying = {key_of(claim) for claim, _ in place.allocations}
+        is_written = False
+        try:
+            await self._write_claims(pod, place, flying)
+            await self._let_go(pod)
+            is_written = True
+        except (GivenUpError, LeadershipLostError) as error:
+            log.info("pod given up", pod=str(key), error=str(error))
+        except (ApiConflictError, ApiNotFoundError) as error:
+            log.info("pod changed meanwhile", pod=str(key), error=str(error))
+            self.queue.add_later(key, self.timing.conflict_s * random.random())  # noqa: S311 - no secret
+        except ApiError as error:
+            log.error("pod not written", pod=str(key), error=str(error))  # noqa: TRY400 - it says all there is
+            self.teller.warn(pod, "AllocationFailed", str(error))
+            self.queue.add_later(key, self.timing.refused_s)
+        finally:
+            self.metrics.writes.labels("success" if is_written else "error").inc()
+            self.state.land(flying)
+            if not is_written:
+                self.state.land([key_of(claim) for claim, _ in place.promises])
+                self.state.forget_choice(pod)
+            self.queue.done(key)
+        if is_written:
+            self._tell_written(pod, place)
+
+    async def _write_claims(self, pod: Pod, place: Place, flying: set[ObjectKey]) -> None:
+        """Write the claims one after the other, and wait until all is known that was written before them.
+
+        Leaves in `flying` those of which it is certain what became of them.
+        """
+        versions: list[str] = []
+        wanted = self._wanted(pod)
+        for claim, allocation in place.allocations:
+            try:
+                written = await self.writer.allocate(claim, allocation, pod, wanted)
+            except (ApiError, GivenUpError, LeadershipLostError, asyncio.CancelledError) as error:
+                if not isinstance(error, ApiError) or not is_final(error):
+                    self._keep_flying(key_of(claim), flying)
+                raise
+            versions.append(written.metadata.resource_version)
+        for claim in place.reservations:
+            written = await self.writer.reserve(claim, pod, wanted)
+            versions.append(written.metadata.resource_version)
+        for version in versions:
+            await self.writer.claims.reached(version)
+
+    def _keep_flying(self, key: ObjectKey, flying: set[ObjectKey]) -> None:
+        """Count an allocation that may still arrive until it cannot, so that nobody else gets its devices."""
+        flying.discard(key)
+        asyncio.get_running_loop().call_later(self.timing.unknown_s, self.state.land, [key])
+
+    async def _let_go(self, pod: Pod) -> None:
+        """Remove the gate of the Pod as it is now, unless somebody else was given its devices before."""
+        current = self.state.pods.get(key_of(pod))
+        if current is None or current.metadata.uid != pod.metadata.uid:
+            raise GivenUpError("pod is gone")
+        wanted = self._wanted(pod)
+        claims = self.decider.find_held(current)
+        doubles = [text for claim in claims if (text := self._find_double(claim))]
+        if doubles:
+            for claim in claims:
+                if is_reserved_only_for(claim, pod):
+                    await self.writer.take_back(claim, wanted)
+            raise ApiConflictError(f"pod {key_of(pod)}: {'; '.join(doubles)}")
+        if is_gated(current):
+            await self.writer.ungate(current, wanted)
+
+    def _find_double(self, claim: ResourceClaim) -> str:
+        own = self.state.own
+        node = find_node(claim.status.allocation) if claim.status.allocation is not None else ""
+        return find_double(claim, own.state, own.pools(node) if node in own.nodes else ())
+
+    async def _take_back(self, key: ObjectKey, pod: Pod, claims: tuple[ResourceClaim, ...]) -> None:
+        """Take back what a Pod cannot use, so that others can; then it is decided anew."""
+        wanted = self._wanted(pod)
+        try:
+            for claim in claims:
+                await self.writer.take_back(claim, wanted)
+                self.metrics.taken_back.inc()
+        except (GivenUpError, LeadershipLostError) as error:
+            log.info("pod given up", pod=str(key), error=str(error))
+        except ApiError as error:
+            log.warning("allocation not taken back", pod=str(key), error=str(error))
+            self.queue.add_later(key, self.timing.conflict_s)
+        else:
+            log.info("allocation taken back", pod=str(key), claims=[str(key_of(claim)) for claim in claims])
+            self.queue.add_later(key, 0.0)
+        finally:
+            self.queue.done(key)
+
+    async def _look_for_orphans(self, tasks: asyncio.TaskGroup) -> None:
+        """Take back, from time to time, what nobody uses and nobody else took back."""
+        while True:
+            await asyncio.sleep(self.timing.look_s)
+            now = self.monotonic()
+            orphans = {key for key, claim in self.state.claims.items() if self._is_orphan(claim)}
+            self._orphans = {key: self._orphans.get(key, now) for key in orphans}
+            for key, since in self._orphans.items():
+                if now - since >= self.timing.orphan_s:
+                    self._start(tasks, self._take_back_orphan(key))
+
+    async def _take_back_orphan(self, key: ObjectKey) -> None:
+        claim = self.state.claims.get(key)
+        if claim is None or not self._is_orphan(claim):
+            return
+        try:
+            await self.writer.take_back(claim, lambda: not self._is_ending)
+        except (ApiError, GivenUpError, LeadershipLostError) as error:
+            log.warning("allocation not taken back", claim=str(key), error=str(error))
+        else:
+            self.metrics.taken_back.inc()
+            log.info("allocation of pods that are gone taken back", claim=str(key))
+
+    def _is_orphan(self, claim: ResourceClaim) -> bool:
+        """Tell whether an allocation of ours is reserved for Pods that are gone, and nobody else."""
+        if claim.status.allocation is None or not claim.status.reserved_for or not self.decider.is_own_claim(claim):
+            return False
+        for consumer in claim.status.reserved_for:
+            if consumer.resource != "pods" or consumer.api_group:
+                return False
+            pod = self.state.pods.get(ObjectKey(claim.metadata.namespace, consumer.name))
+            if pod is not None and pod.metadata.uid == consumer.uid and is_live(pod):
+                return False
+        return True
+
+    def _wanted(self, pod: Pod) -> Callable[[], bool]:
+        """Give what tells whether the Pod still needs what is being written for it."""
+
+        def is_wanted() -> bool:
+            current = self.state.pods.get(key_of(pod))
+            return (
+                not self._is_ending
+                and current is not None
+                and current.metadata.uid == pod.metadata.uid
+                and is_pending(current)
+            )
+
+        return is_wanted
+
+    def _find_avoided(self, pod: Pod) -> frozenset[str]:
+        """Give the nodes that kube-scheduler refused for a Pod whose claims it deallocated a while ago."""
+        past, now = self._past_of(pod), self.monotonic()
+        if past.node and not is_gated(pod) and self.decider.has_unallocated(pod):
+            log.info("kube-scheduler took an allocation back", pod=str(key_of(pod)), node=past.node)
+            past.avoided[past.node] = now + self.timing.avoid_s
+            past.node = ""
+        past.avoided = {name: until for name, until in past.avoided.items() if until > now}
+        return frozenset(past.avoided)
+
+    def _past_of(self, pod: Pod) -> _Past:
+        past = self._pasts.get(key_of(pod))
+        if past is None or past.uid != pod.metadata.uid:
+            past = self._pasts[key_of(pod)] = _Past(pod.metadata.uid)
+        return past
+
+    def _tell_written(self, pod: Pod, place: Place) -> None:
+        if place.node:
+            self._past_of(pod).node = place.node
+        waited_s = _age_s(pod)
+        if is_gated(pod):
+            self.metrics.allocation_seconds.observe(waited_s)
+        log.info(
+            "pod allocated",
+            pod=str(key_of(pod)),
+            pod_uid=pod.metadata.uid,
+            node=place.node,
+            claims=[str(key_of(claim)) for claim, _ in place.allocations],
+            waited_s=round(waited_s, 3),
+        )
+
+    def _forget(self, key: ObjectKey) -> None:
+        self.teller.clear(key)
+        self.queue.forget(key)
+        self._pasts.pop(key, None)
+
+
+async def _run_steps(steps: Steps) -> Decision:
+    """Go through the steps of a decision, and let others run in between."""
+    started = time.perf_counter()
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            decision: Decision = stop.value
+            return decision
+        if time.perf_counter() - started > _BREATH_S:
+            await asyncio.sleep(0)
+            started = time.perf_counter()
+
+
+def _result_of(decision: Decision) -> Result:
+    match decision:
+        case Place():
+            return Result.PLACED
+        case TakeBack():
+            return Result.TAKEN_BACK
+        case Refuse():
+            return Result.UNDECIDED if decision.code is Code.UNDECIDED else Result.REFUSED
+        case Leave():
+            return Result.LEFT
+        case _:
+            assert_never(decision)
+
+
+def _age_s(pod: Pod) -> float:
+    created = pod.metadata.creation_timestamp
+    if created is None:
+        return 0.0
+    try:
+        born = datetime.fromisoformat(created)
+    except ValueError:
+        return 0.0
+    return max(0.0, (datetime.now(UTC) - born).total_seconds())
