@@ -1,0 +1,165 @@
+"""Which fields the kinds have: from the models of the `kubernetes` client, which come from Kubernetes' own OpenAPI.
+
+A real API server reads objects into Go types: a field that they do not have is dropped (and complained about, if the
+client wants that), and a value of another type is refused.
+"""
+
+import types
+import typing
+from collections.abc import Iterator
+from functools import cache
+from typing import Annotated, Any, Final, get_args, get_origin
+
+from kubernetes.aio.client import models
+from pydantic import BaseModel
+
+from sandbox.api_server.kind import Kind, Object
+
+_MODELS: Final = {"Event": "CoreV1Event", "ResourceClaim": "ResourceV1ResourceClaim"}
+
+
+class Schema:
+    """The shape of a value: an object with fields, a list, a map, a scalar, or anything."""
+
+    __slots__ = ("fields", "items", "kind", "values")
+
+    def __init__(
+        self,
+        kind: str,
+        fields: "dict[str, type[BaseModel] | Schema] | None" = None,
+        items: "Schema | None" = None,
+        values: "Schema | None" = None,
+    ) -> None:
+        self.kind = kind
+        self.fields = fields or {}
+        self.items = items
+        self.values = values
+
+
+class WrongTypeError(Exception):
+    """A value is of another type than its field; the text is Go's."""
+
+
+def prune(kind: Kind, value: Object) -> tuple[Object, tuple[str, ...]]:
+    """Give the object without fields that its kind does not have and without nulls, and the paths of the former.
+
+    Raises WrongTypeError. Metadata is left as it is, since it is read elsewhere.
+    """
+    unknown: list[str] = []
+    schema = _of_kind(kind)
+    pruned = {}
+    for name, part in value.items():
+        if name in ("kind", "apiVersion", "metadata"):
+            pruned[name] = part
+        elif name not in schema.fields:
+            unknown.append(name)
+        elif part is not None:
+            pruned[name] = _prune(_field(schema, name), part, name, unknown)
+    unknown += [f"metadata.{name}" for name in _unknown_metadata(value.get("metadata"))]
+    return pruned, tuple(unknown)
+
+
+def _prune(schema: Schema, value: Any, path: str, unknown: list[str]) -> Any:
+    if schema.kind == "any":
+        return value
+    if schema.kind in ("object", "map"):
+        if not isinstance(value, dict):
+            raise _wrong(path, value, "object")
+        if schema.values is not None:
+            return {name: _prune(schema.values, item, f"{path}.{name}", unknown) for name, item in value.items()}
+        return _prune_object(schema, value, path, unknown)
+    if schema.items is not None:
+        if not isinstance(value, list):
+            raise _wrong(path, value, "array")
+        return [_prune(schema.items, item, f"{path}[{at}]", unknown) for at, item in enumerate(value)]
+    if not _fits(schema.kind, value):
+        raise _wrong(path, value, schema.kind)
+    return value
+
+
+def _prune_object(schema: Schema, value: dict[str, Any], path: str, unknown: list[str]) -> dict[str, Any]:
+    pruned = {}
+    for name, part in value.items():
+        if name not in schema.fields:
+            unknown.append(f"{path}.{name}")
+        elif part is not None:
+            pruned[name] = _prune(_field(schema, name), part, f"{path}.{name}", unknown)
+    return pruned
+
+
+def _fits(kind: str, value: Any) -> bool:
+    match kind:
+        case "string":
+            return isinstance(value, str)
+        case "boolean":
+            return isinstance(value, bool)
+        case "integer":
+            return isinstance(value, int) and not isinstance(value, bool)
+        case "number":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+    return True
+
+
+def _wrong(path: str, value: Any, wanted: str) -> WrongTypeError:
+    found = {dict: "object", list: "array", str: "string", bool: "bool", int: "number", float: "number"}.get(
+        type(value)
+    )
+    return WrongTypeError(f"json: cannot unmarshal {found} into Go struct field {path} of type {wanted}")
+
+
+def _field(schema: Schema, name: str) -> Schema:
+    found = schema.fields[name]
+    return found if isinstance(found, Schema) else _of_model(found)
+
+
+@cache
+def _of_kind(kind: Kind) -> Schema:
+    name = _MODELS.get(kind.kind, f"{kind.version.capitalize()}{kind.kind}")
+    return _of_model(getattr(models, name))
+
+
+@cache
+def _of_model(model: type[BaseModel]) -> Schema:
+    fields: dict[str, type[BaseModel] | Schema] = {}
+    for name, field in model.model_fields.items():
+        fields[field.serialization_alias or name] = _of_annotation(field.annotation)
+    return Schema("object", fields)
+
+
+def _of_annotation(annotation: Any) -> "type[BaseModel] | Schema":
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _of_annotation(arguments[0])
+    if origin in (typing.Union, types.UnionType):
+        real = [each for each in arguments if each is not type(None)]
+        return _of_annotation(real[0]) if len(real) == 1 else Schema("any")
+    if origin in (list, dict):
+        inner = _of_annotation(arguments[-1])
+        schema = inner if isinstance(inner, Schema) else _Lazy(inner)
+        return Schema("list", items=schema) if origin is list else Schema("map", values=schema)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return Schema({str: "string", bool: "boolean", int: "integer", float: "number"}.get(annotation, "any"))
+
+
+class _Lazy(Schema):
+    """The schema of a model that is looked at when it is needed: models refer to each other."""
+
+    __slots__ = ("_model",)
+
+    def __init__(self, model: type[BaseModel]) -> None:
+        super().__init__("object")
+        self._model = model
+        del self.fields
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "fields":
+            self.fields = _of_model(self._model).fields
+            return self.fields
+        raise AttributeError(name)
+
+
+def _unknown_metadata(metadata: Any) -> Iterator[str]:
+    if isinstance(metadata, dict):
+        known = _of_model(models.V1ObjectMeta).fields
+        yield from (name for name in metadata if name not in known)

@@ -1,0 +1,162 @@
+"""What is particular to a kind when an object of it is written; the base does what most kinds do.
+
+A strategy sees values that are its own to change, and never the store. Kinds of Kubernetes' core are kept as JSON,
+since the driver's types know only the parts of them that it reads.
+"""
+
+# ruff: noqa: ARG002 - hooks take what some of those that replace them need
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dra_driver.api.name import validate_dns_label, validate_dns_subdomain
+from dra_driver.errors import FieldError
+from sandbox.api_server.kind import Kind, Object
+from sandbox.api_server.metadata import validate_metadata, validate_metadata_update
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a write is made in: the time, and the labels of the namespace."""
+
+    now: str
+    namespace_labels: dict[str, str]
+
+
+class Strategy:
+    """How a kind is written."""
+
+    counts_generations: ClassVar = False
+    """Whether metadata.generation is 1 in a new object and rises with each change beside metadata and status."""
+    creates_on_update: ClassVar = False
+    updates_unconditionally: ClassVar = True
+    keeps_metadata_in_status: ClassVar = False
+    """Whether an update of the status leaves labels, annotations, owners and finalizers as they are."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+
+    def name_problems(self, name: str) -> tuple[str, ...]:
+        """Give what is wrong with a name."""
+        return validate_dns_subdomain(name)
+
+    def canonicalize(self, value: Object) -> Object:
+        """Give the value as the API writes it, with its defaults. Raises Refusal if it is of the wrong types."""
+        return value
+
+    def prepare_create(self, value: Object, context: Context) -> None:
+        """Set and drop fields of a new object."""
+        if self.kind.has_status:
+            value.pop("status", None)
+
+    def prepare_update(self, value: Object, old: Object, context: Context) -> None:
+        """Set and drop fields of a changed object."""
+        if self.kind.has_status:
+            _keep(value, old, "status")
+
+    def prepare_status(self, value: Object, old: Object, context: Context) -> None:
+        """Set and drop fields of an object whose status is changed: nothing else may."""
+        for name in [*value, *old]:
+            if name not in ("status", "metadata"):
+                _keep(value, old, name)
+
+    def validate_create(self, value: Object, context: Context) -> Iterable[FieldError]:
+        """Give what is wrong in a new object."""
+        yield from validate_metadata(value["metadata"], self.name_problems)
+        yield from self.validate(value)
+
+    def validate_update(self, value: Object, old: Object, context: Context) -> Iterable[FieldError]:
+        """Give what is wrong in a changed object."""
+        yield from validate_metadata_update(value["metadata"], old["metadata"])
+        yield from self.validate(value)
+
+    def validate_status(self, value: Object, old: Object, context: Context) -> Iterable[FieldError]:
+        """Give what is wrong in a changed status."""
+        yield from validate_metadata_update(value["metadata"], old["metadata"])
+
+    def validate(self, value: Object) -> Iterator[FieldError]:
+        """Yield what is wrong in a new or changed object, beside its metadata."""
+        return iter(())
+
+    def grace_period_s(self, value: Object, wanted: int | None) -> int:
+        """Give how long an object that is deleted may take to end; 0 deletes it at once."""
+        return 0
+
+    def warnings(self, value: Object) -> tuple[str, ...]:
+        """Give what its author should know."""
+        return ()
+
+
+def _keep(value: Object, old: Object, name: str) -> None:
+    value.pop(name, None)
+    if name in old:
+        value[name] = old[name]
+
+
+class NamespaceStrategy(Strategy):
+    """Namespaces: `kubernetes` finalizes them, which here is the server itself."""
+
+    def name_problems(self, name: str) -> tuple[str, ...]:
+        """Give what is wrong with a name."""
+        return validate_dns_label(name)
+
+    def prepare_create(self, value: Object, context: Context) -> None:
+        """Make it active."""
+        value["spec"] = {"finalizers": ["kubernetes"]}
+        value["status"] = {"phase": "Active"}
+        name = value["metadata"].get("name", "")
+        value["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = name
+
+    def prepare_update(self, value: Object, old: Object, context: Context) -> None:
+        """Keep what only the server changes."""
+        super().prepare_update(value, old, context)
+        _keep(value, old, "spec")
+        value["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = old["metadata"]["name"]
+
+
+class NodeStrategy(Strategy):
+    """Nodes: the kubelet may create one with a status."""
+
+    def prepare_create(self, value: Object, context: Context) -> None:
+        """Keep the status."""
+        value.setdefault("spec", {})
+        value.setdefault("status", {})
+
+
+class EventStrategy(Strategy):
+    """Events are overwritten freely."""
+
+    creates_on_update = True
+
+    def canonicalize(self, value: Object) -> Object:
+        """Add what the API always writes."""
+        for name in ("source", "involvedObject"):
+            value.setdefault(name, {})
+        for name in ("firstTimestamp", "lastTimestamp", "eventTime"):
+            value.setdefault(name, None)
+        for name in ("reportingComponent", "reportingInstance"):
+            value.setdefault(name, "")
+        return value
+
+    def validate(self, value: Object) -> Iterator[FieldError]:
+        """An event is in the namespace of what it is about, or in `default`."""
+        involved = value["involvedObject"].get("namespace") or "default"
+        if (value["metadata"]["namespace"] != involved and involved != "default") or (
+            not value["involvedObject"].get("namespace") and value["metadata"]["namespace"] != "default"
+        ):
+            yield FieldError("involvedObject.namespace", "does not match event.namespace")
+
+
+class LeaseStrategy(Strategy):
+    """Leases: an update names the version that it is made from, so that no two lead."""
+
+    creates_on_update = True
+    updates_unconditionally = False
+
+    def validate(self, value: Object) -> Iterator[FieldError]:
+        """Check the numbers."""
+        spec = value.get("spec") or {}
+        for name, least in (("leaseDurationSeconds", 1), ("leaseTransitions", 0)):
+            if (number := spec.get(name)) is not None and number < least:
+                yield FieldError(f"spec.{name}", f"{number}, want {least} or more")
