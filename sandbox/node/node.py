@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
+
+import structlog
 
 from dra_driver.api.core_v1 import Node
 from dra_driver.api.meta_v1 import ObjectMeta
@@ -20,6 +21,8 @@ from kubeletplugin.setting import BackendName, Settings, SimulatedSettings, vali
 from kubeletplugin.socket import hold_plugin_directory
 from sandbox.node.feed import PodFeed
 from sandbox.node.kubelet import Kubelet
+
+log = structlog.get_logger(__name__)
 
 VERSION: Final = "v1.37.2"
 _RESOURCES: Final = {"cpu": "128", "memory": "1Ti", "ephemeral-storage": "1Ti", "pods": "110"}
@@ -41,7 +44,7 @@ class NodeSettings:
 
 
 class SimulatedNode:
-    """One node. `run` keeps it up; kubelet and plugin may be stopped and started meanwhile."""
+    """One node, between `start` and `stop`; kubelet and plugin may be stopped and started meanwhile."""
 
     def __init__(
         self, settings: NodeSettings, *, folder: Path, client: ApiClient, feed: PodFeed, executor: ThreadPoolExecutor
@@ -73,21 +76,28 @@ class SimulatedNode:
         )
 
     @property
+    def is_registered(self) -> bool:
+        """Whether the kubelet runs and knows the plugin."""
+        return self.kubelet is not None and bool(self.kubelet.registry.drivers)
+
+    @property
     def overrides(self) -> Path:
         """The file that changes the node's devices."""
         return self.folder / "overrides.yaml"
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Register the Node, and run kubelet and plugin as long as the block. The Node object stays."""
+    async def start(self) -> None:
+        """Register the Node, and start kubelet and plugin. Raises DraError; `stop` is to be called all the same."""
         self.plugin_settings.registry_dir.mkdir(parents=True, exist_ok=True)
         await self._register()
-        async with AsyncExitStack() as stack:
-            stack.push_async_callback(self.stop_kubelet)
-            await self.start_kubelet()
-            stack.push_async_callback(self.stop_plugin)
-            await self.start_plugin()
-            yield
+        await self.start_kubelet()
+        await self.start_plugin()
+
+    async def stop(self) -> None:
+        """Stop plugin and kubelet, as far as they run. The Node object stays."""
+        try:
+            await self.stop_plugin()
+        finally:
+            await self.stop_kubelet()
 
     async def start_kubelet(self) -> None:
         """Start a kubelet, which takes up what an earlier one left. Raises NodeError."""
@@ -174,6 +184,7 @@ class _Part:
         """Start it, and return when it is `started`. Raises what it raises before."""
         self._stop = stop or asyncio.Event()
         self._task = asyncio.create_task(work)
+        self._task.add_done_callback(_tell_end)
         if started is None:
             return
         waiting = asyncio.create_task(started.wait())
@@ -196,3 +207,8 @@ class _Part:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+
+
+def _tell_end(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("part of a node ended", error=str(error), exc_info=error)

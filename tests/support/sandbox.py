@@ -115,5 +115,9 @@ async def a_node(
         async with a_client(server, folder) as own:
             feed = PodFeed(client or own)
             node = SimulatedNode(settings, folder=folder, client=client or own, feed=feed, executor=executor)
-            async with running(feed.run()), node.running():
-                yield KubeletNode(node, server)
+            async with running(feed.run()):
+                try:
+                    await node.start()
+                    yield KubeletNode(node, server)
+                finally:
+                    await node.stop()
