@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -9,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster import program
 from tests.cluster.cluster import Cluster
 from tests.cluster.scenario import Workload
+from tests.support.manifest import CHART, Manifest, parse_manifests
 
 _FOLDER = Path(__file__).parent
 _TEST_TIMEOUT = 300
@@ -26,6 +29,10 @@ _WANTED = {
     "unshare": "util-linux",
 }
 
+ENABLED = "simulated.enabled=true"
+
+Helm = Callable[..., "subprocess.CompletedProcess[str]"]
+Render = Callable[..., dict[tuple[str, str], Manifest]]
 OneNodeCluster = Callable[[Mapping[str, bool]], AbstractContextManager[Cluster]]
 
 
@@ -74,6 +81,45 @@ def workload(cluster: Cluster) -> Iterator[Workload]:
     workload = Workload(cluster)
     yield workload
     workload.remove()
+
+
+@pytest.fixture(scope="session")
+def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    """Run helm, away from the settings of whoever runs the tests."""
+    command = program.build(program.HELM) / "helm"
+    home = tmp_path_factory.mktemp("helm")
+    environment = {f"HELM_{name}_HOME": str(home) for name in ("CACHE", "CONFIG", "DATA")} | {"HOME": str(home)}
+
+    def run(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            (command, *arguments), env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def template(helm: Helm) -> Helm:
+    def run(*values: str, version: str = "1.37.2", chart: Path = CHART) -> "subprocess.CompletedProcess[str]":
+        settings = [part for value in values for part in ("--set", value)]
+        return helm("template", "rendered", chart, "--namespace", "dra-driver", "--kube-version", version, *settings)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def render(template: Helm) -> Render:
+    """Render the chart; objects by kind and name."""
+
+    def run(*values: str, version: str = "1.37.2") -> dict[tuple[str, str], Manifest]:
+        done = template(ENABLED, *values, version=version)
+        assert done.returncode == 0, done.stderr
+        manifests = parse_manifests(done.stdout)
+        named = {(manifest["kind"], manifest["metadata"]["name"]): manifest for manifest in manifests}
+        assert len(named) == len(manifests)
+        return named
+
+    return run
 
 
 @pytest.hookimpl(wrapper=True)

@@ -20,14 +20,17 @@ NAMESPACE = "dra-driver"
 SERVICE_ACCOUNT = "dra-kubeletplugin"
 DRIVER = "accel.dra-driver.io"
 
+# What makes Pods, and what is about them.
+_PODS = ("DaemonSet", "Deployment", "PodDisruptionBudget")
+
 _HTTP = "http://127.0.0.1:8080"
 
 
 def render_chart_without_daemonset(cluster: Cluster, *values: str) -> list[dict[str, Any]]:
-    """Render what the chart brings (classes, RBAC, admission policy) but its Pods; `values` as in `helm --set`."""
+    """Render what the chart brings (classes, RBAC, admission policies) but its Pods; `values` as in `helm --set`."""
     sets = [argument for value in ("simulated.enabled=true", *values) for argument in ("--set", value)]
     text = cluster.helm("template", "dra-driver", CHART, "--namespace", NAMESPACE, *sets)
-    return [found for found in yaml.safe_load_all(text) if found and found["kind"] != "DaemonSet"]
+    return [found for found in yaml.safe_load_all(text) if found and found["kind"] not in _PODS]
 
 
 def apply_chart_without_daemonset(cluster: Cluster, *values: str) -> None:

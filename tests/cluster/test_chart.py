@@ -1,68 +1,21 @@
 """The chart as the real helm renders it. Needs helm, but no cluster."""
 
 import shutil
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dra_driver.devices.simulated import parse_profile, profile_names
-from tests.cluster import program
+from tests.cluster.conftest import ENABLED, Helm, Render
 from tests.support.manifest import CHART, Manifest, find_values, parse_manifests, refuse_unknown_fields
 
-ENABLED = "simulated.enabled=true"
 CLASSES = ("accelerator.dra-driver.io", "gpu.dra-driver.io", "npu.dra-driver.io", "partition.dra-driver.io")
 PROFILE = """\
 description: a card of our own
 devices:
   - {vendor: nvidia, type: gpu, model: "L4", memory: 23034Mi}
 """
-
-Helm = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-@pytest.fixture(scope="session")
-def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
-    """Run helm, away from the settings of whoever runs the tests."""
-    command = program.build(program.HELM) / "helm"
-    home = tmp_path_factory.mktemp("helm")
-    environment = {f"HELM_{name}_HOME": str(home) for name in ("CACHE", "CONFIG", "DATA")} | {"HOME": str(home)}
-
-    def run(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            (command, *arguments), env=environment, capture_output=True, text=True, timeout=60, check=False
-        )
-
-    return run
-
-
-@pytest.fixture(scope="session")
-def template(helm: Helm) -> Callable[..., "subprocess.CompletedProcess[str]"]:
-    def run(*values: str, version: str = "1.37.2", chart: Path = CHART) -> "subprocess.CompletedProcess[str]":
-        settings = [part for value in values for part in ("--set", value)]
-        return helm("template", "rendered", chart, "--namespace", "dra-driver", "--kube-version", version, *settings)
-
-    return run
-
-
-@pytest.fixture(scope="session")
-def render(template: Helm) -> Callable[..., dict[tuple[str, str], Manifest]]:
-    """Render the chart; objects by kind and name."""
-
-    def run(*values: str, version: str = "1.37.2") -> dict[tuple[str, str], Manifest]:
-        done = template(ENABLED, *values, version=version)
-        assert done.returncode == 0, done.stderr
-        manifests = parse_manifests(done.stdout)
-        named = {(manifest["kind"], manifest["metadata"]["name"]): manifest for manifest in manifests}
-        assert len(named) == len(manifests)
-        return named
-
-    return run
-
-
-Render = Callable[..., dict[tuple[str, str], Manifest]]
 
 
 def pod_of(manifests: dict[tuple[str, str], Manifest]) -> dict[str, Any]:
@@ -214,7 +167,7 @@ def test_the_role_allows_what_the_plugin_needs_and_nothing_else(render: Render) 
         for resource in rule["resources"]
     }
     assert allowed == {
-        ("", "nodes"): {"get"},
+        ("", "nodes"): {"get", "list", "watch"},
         ("", "events"): {"create", "patch"},
         ("resource.k8s.io", "resourceslices"): {"get", "list", "watch", "create", "update", "patch", "delete"},
         ("resource.k8s.io", "resourceclaims"): {"get"},

@@ -78,8 +78,9 @@ def test_the_chart_has_the_version_of_the_project() -> None:
 
 
 def test_the_account_is_spelled_in_one_place_so_that_the_policy_and_the_daemonset_agree() -> None:
-    spelled = [path.name for path in TEMPLATES if "dra-kubeletplugin" in path.read_text("utf-8")]
-    assert spelled == ["_helpers.tpl"]
+    for account in ("dra-kubeletplugin", "dra-controller"):
+        spelled = [path.name for path in TEMPLATES if account in re.sub(r"command: .*", "", path.read_text("utf-8"))]
+        assert spelled == ["_helpers.tpl"]
     reference = '{{ include "dra-driver.name" . }}'
     assert f"serviceAccountName: {reference}\n" in DAEMONSET
     policy = (CHART / "templates" / "admissionpolicy.yaml").read_text("utf-8")

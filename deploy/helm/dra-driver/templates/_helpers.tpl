@@ -13,10 +13,45 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{- define "dra-driver.labels" -}}
 {{ include "dra-driver.selectorLabels" . }}
+{{ include "dra-driver.releaseLabels" . }}
+{{- end }}
+
+{{- define "dra-driver.releaseLabels" -}}
 app.kubernetes.io/part-of: dra-driver
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{/* The one name of the controller: Deployment, ServiceAccount, roles, Lease, and the account in its policies. */}}
+{{- define "dra-driver.controllerName" -}}
+dra-controller
+{{- end }}
+
+{{- define "dra-driver.controllerSelectorLabels" -}}
+app.kubernetes.io/name: {{ include "dra-driver.controllerName" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "dra-driver.controllerLabels" -}}
+{{ include "dra-driver.controllerSelectorLabels" . }}
+{{ include "dra-driver.releaseLabels" . }}
+{{- end }}
+
+{{/*
+What selects the devices of a class: `accelerator`, `gpu`, `npu` or `partition`, given as `(dict "like" … "driver" …)`.
+`type` and `partition` are there on every device of the driver, so these selectors raise no error on any device;
+an attribute that may be missing needs `.?name.orValue(…)`. Devices of other drivers end at the first comparison.
+*/}}
+{{- define "dra-driver.classSelector" -}}
+{{- $attributes := printf "device.attributes[%q]" .driver -}}
+{{- $conditions := dict
+  "accelerator" (printf "%s.partition == false" $attributes)
+  "gpu" (printf "%s.type == \"gpu\" && %s.partition == false" $attributes $attributes)
+  "npu" (printf "%s.type == \"npu\" && %s.partition == false" $attributes $attributes)
+  "partition" (printf "%s.partition == true" $attributes)
+-}}
+device.driver == {{ .driver | quote }} && {{ get $conditions .like }}
 {{- end }}
 
 {{- define "dra-driver.image" -}}
