@@ -3,43 +3,80 @@
 Costs much more than the refusal, and nothing unless it is asked for.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from controller.allocator.allocation import Problem
 from controller.allocator.blocker import Blocker, BlockerCode, reduce_blockers
-from controller.allocator.error import AllocationError
+from controller.allocator.error import AllocationError, ErrorClass
 from controller.allocator.expression import CelCompiler
 from controller.allocator.reason import Reason, ReasonCode
 from controller.allocator.relaxation import Question, Relaxation, question_of, request_path
-from controller.allocator.request import Alternative
+from controller.allocator.request import Alternative, claim_name
+from controller.allocator.search import Outcome
 from controller.allocator.selector import SelectorCache
 from controller.allocator.sifting import explain_request, sift_request
 from controller.allocator.table import Table, find_blocker
+from dra_driver.api.resource_v1 import ResourceClaim
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why claims do not fit on `node`: one reason a claim, and what would have to go. Without blockers they fit."""
+    """Why claims do not fit on `node`: one reason a claim, and what would have to go. Without reasons they fit.
+
+    With an `error` nothing was decided: the tree says what is wrong, and there are no blockers.
+    """
 
     node: str
     claims: tuple[Reason, ...]
     blockers: tuple[Blocker, ...]
+    error: ErrorClass | None = None
 
 
 def explain(problem: Problem, selectors: SelectorCache | None = None) -> Explanation:
-    """Explain a refusal. Raises AllocationError for a problem that is not well posed."""
+    """Explain a refusal, or an error."""
     return explain_question(question_of(problem, selectors or SelectorCache(CelCompiler())))
 
 
 def explain_question(question: Question) -> Explanation:
-    """Explain a refusal. Raises AllocationError for a question that is not well posed."""
-    relaxation = Relaxation(question)
-    table = relaxation.build(frozenset())
+    """Explain a refusal, or an error."""
+    relaxation, node = Relaxation(question), question.node.metadata.name
+    try:
+        table = relaxation.build(frozenset())
+        if relaxation.outcome(frozenset()) is Outcome.FOUND:
+            return Explanation(node, (), ())
+    except AllocationError as error:
+        return Explanation(node, explain_error(error, question.claims), (), error.error_class)
     tree = tuple(_explain_claim(table, index) for index in range(len(table.claims)))
-    if relaxation.fits(frozenset()):
-        return Explanation(question.node.metadata.name, (), ())
-    return Explanation(question.node.metadata.name, tree, find_blockers(relaxation, table))
+    return Explanation(node, tree, find_blockers(relaxation, table))
+
+
+def explain_error(error: AllocationError, claims: Sequence[ResourceClaim]) -> tuple[Reason, ...]:
+    """Give the tree of an error: claim, request, and a reason for each thing that is wrong.
+
+    What is about no claim in particular stands by itself.
+    """
+    faults = tuple(
+        Reason(_CODES[error.error_class], fault.subject, fault.found, fault.wanted) for fault in error.faults
+    )
+    names = (claim_name(claim) for claim in claims)
+    claim = next((name for name in names if error.path == name or error.path.startswith(f"{name}/")), None)
+    if claim is None:
+        return faults
+    if error.path != claim:
+        faults = (Reason(ReasonCode.REQUEST_ERROR, error.path, children=faults),)
+    return (Reason(ReasonCode.CLAIM, claim, children=faults),)
+
+
+_CODES: Final = {
+    ErrorClass.COMPILE: ReasonCode.COMPILE,
+    ErrorClass.RUNTIME: ReasonCode.ERROR,
+    ErrorClass.LIMIT: ReasonCode.LIMIT,
+    ErrorClass.INCOMPLETE: ReasonCode.POOL_INCOMPLETE,
+    ErrorClass.INVALID: ReasonCode.POOL_INVALID,
+    ErrorClass.OTHER: ReasonCode.MALFORMED,
+}
 
 
 def fits_without(problem: Problem, blockers: frozenset[Blocker], selectors: SelectorCache | None = None) -> bool:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from controller.allocator.candidate import Candidate
@@ -32,14 +32,14 @@ class CelCompiler:
         try:
             return _CelSelector(compile_selector(expression))
         except CompileError as error:
-            raise CompileFailureError(str(error)) from error
+            raise _compile_failure(error) from error
 
     def compile_attribute(self, expression: str) -> Derivation:
         """See Compiler."""
         try:
             return _CelDerivation(compile_attribute(expression))
         except CompileError as error:
-            raise CompileFailureError(str(error)) from error
+            raise _compile_failure(error) from error
 
 
 @dataclass(slots=True, eq=False)
@@ -66,7 +66,7 @@ class _CelSelector:
             try:
                 verdict = self.program.evaluate(device)
             except EvaluationError as error:
-                raise EvaluationFailureError(str(error)) from error
+                raise _evaluation_failure(error) from error
             if len(self.verdicts) >= _VERDICTS_MAX:
                 self.verdicts.clear()
             self.verdicts[key] = verdict
@@ -84,8 +84,19 @@ class _CelDerivation:
         try:
             value = self.program.evaluate(candidate.input)
         except EvaluationError as error:
-            raise EvaluationFailureError(str(error)) from error
+            raise _evaluation_failure(error) from error
         return _build_attribute(value)
+
+
+def _compile_failure(error: CompileError) -> CompileFailureError:
+    issues = [(str(replace(issue, wanted="")), issue.wanted) for issue in error.issues]
+    return CompileFailureError(str(error), issues)
+
+
+def _evaluation_failure(error: EvaluationError) -> EvaluationFailureError:
+    """Tell what to write instead, which comes last in the text, from what is wrong."""
+    problem = str(error).removeprefix(f"{error.expression!r}: ")
+    return EvaluationFailureError(str(error), problem.partition("; ")[2])
 
 
 def _describe(read: Read, candidate: Candidate) -> str:

@@ -4,13 +4,14 @@ Nodes that are alike are examined once. The work and the size of the tree are bo
 what is left out is counted.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from controller.allocator.blocker import Blocker, BlockerCode
 from controller.allocator.error import AllocationError
-from controller.allocator.explanation import find_blockers
+from controller.allocator.explanation import explain_error, find_blockers
 from controller.allocator.reason import Reason, ReasonCode
 from controller.allocator.relaxation import Question, Relaxation, request_path
 from controller.allocator.search import Outcome
@@ -105,7 +106,7 @@ def join_groups(groups: Iterable[Group]) -> Joined:
         kinds.append(kind)
     return Joined(
         nodes=sum(len(group.nodes) for group in ordered),
-        claims=tuple(_join_claims(kinds)),
+        claims=(*_join_errors(ordered, kinds), *_join_claims(kinds)),
         kinds=tuple(kinds),
         skipped=sum(len(group.nodes) for group in ordered[len(kinds) :]),
     )
@@ -147,6 +148,16 @@ def _list_constraints(table: Table) -> Iterator[Constraint]:
                 Blocker(BlockerCode.CONSTRAINT, plan.name, constraint=constraint.index),
                 f"{kind} {constraint.attribute}",
             )
+
+
+def _join_errors(groups: Sequence[Group], kinds: Sequence[Kind]) -> Iterator[Reason]:
+    """Give the errors, each with the number of nodes where it is met."""
+    trees: Counter[Reason] = Counter()
+    for group, kind in zip(groups, kinds, strict=False):
+        if kind.error is not None:
+            claims = group.question.claims if isinstance(group.question, Question) else ()
+            trees.update(dict.fromkeys(explain_error(kind.error, claims), kind.count))
+    yield from _shorten([replace(tree, count=count) for tree, count in trees.items()])
 
 
 def _join_claims(kinds: Sequence[Kind]) -> Iterator[Reason]:

@@ -154,7 +154,7 @@ class Ledger:
                     device = self.table.candidates[grant.index].subject
                     raise AllocationError(
                         f"{alternative.subject}: asks for all devices, but device {device} violates constraint "
-                        f"#{constraint.index} on {constraint.attribute}"
+                        f"#{constraint.index} on {constraint.attribute}, want a count or no such constraint"
                     )
                 return False
             grant.constraints += 1

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Final
 
 from controller.allocator.cell import Cell
@@ -157,7 +158,7 @@ class RequestParser:
         if mode not in ("ExactCount", "All"):
             raise AllocationError(f"{subject}: unknown allocation mode {mode!r}, want 'ExactCount' or 'All'")
         if mode == "ExactCount" and request.count > _INT_MAX:
-            raise AllocationError(f"{subject}: count {request.count} is too large", ErrorClass.LIMIT)
+            raise AllocationError(f"{subject}: count {request.count}, want at most {_INT_MAX}", ErrorClass.LIMIT)
         capacity = request.capacity.requests if request.capacity is not None else {}
         return Alternative(
             claim=position[0],
@@ -182,15 +183,17 @@ class RequestParser:
             raise AllocationError(f"{subject}: has derived attributes, but DRADerivedAttributes is off")
         for index, selector in enumerate(request.selectors):
             if selector.cel is None:
-                raise AllocationError(f"{subject}, selector #{index}: has no CEL expression")
+                raise AllocationError(f"{subject}, selector #{index}: has no CEL expression, want cel.expression")
         admin = request.admin_access if isinstance(request, ExactDeviceRequest) else None
         if admin is not None and not self.features.admin_access:
             raise AllocationError(f"{subject}: asks for admin access, but DRAAdminAccess is off")
         if not request.device_class_name:
-            raise AllocationError(f"{subject}: has no device class name")
+            raise AllocationError(f"{subject}: has no device class name, want deviceClassName")
         device_class = self.classes.get(request.device_class_name)
         if device_class is None:
-            raise AllocationError(f"{subject}: unknown device class {request.device_class_name!r}")
+            close = get_close_matches(request.device_class_name, self.classes, 1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise AllocationError(f"{subject}: unknown device class {request.device_class_name!r}{hint}")
         return device_class
 
 
@@ -205,7 +208,9 @@ def parse_constraints(
         if attribute is None:
             attribute = constraint.distinct_attribute
         if attribute is None:
-            raise AllocationError(f"claim {subject}, constraint #{index}: names no attribute")
+            raise AllocationError(
+                f"claim {subject}, constraint #{index}: names no attribute, want matchAttribute or distinctAttribute"
+            )
         requests = frozenset(constraint.requests)
         parsed.append(Constraint(index, attribute, is_match, requests, features.list_type_attributes))
     return tuple(parsed)

@@ -153,7 +153,7 @@ class Search:
                 return Outcome.EXHAUSTED
             elif not self._stack:
                 if step is _Retreat.TOO_MANY:
-                    raise AllocationError("the devices are too many for the claim")
+                    raise AllocationError(f"claims: the devices are too many, want at most {RESULTS_MAX} in a claim")
                 return Outcome.NONE
             elif self.budget <= 0:
                 return Outcome.EXHAUSTED

@@ -1,11 +1,11 @@
 """Selectors and derived attributes: compiled once, evaluated once a device."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Final, Protocol, TypeAlias, TypeVar
 
 from controller.allocator.candidate import Candidate
-from controller.allocator.error import AllocationError, ErrorClass
+from controller.allocator.error import AllocationError, ErrorClass, Fault
 from dra_driver.api.resource_v1 import DeviceAttribute, DeviceSelector
 
 _CACHE_SIZE: Final = 1024
@@ -16,11 +16,19 @@ Eye: TypeAlias = Callable[[Candidate], Hashable]
 
 
 class CompileFailureError(ValueError):
-    """An expression is not valid."""
+    """An expression is not valid. `issues` are (what was found and where, what to write instead)."""
+
+    def __init__(self, message: str, issues: Sequence[tuple[str, str]] = ()) -> None:
+        super().__init__(message)
+        self.issues = tuple(issues) or ((message, ""),)
 
 
 class EvaluationFailureError(ValueError):
-    """An expression could not be evaluated on a device."""
+    """An expression could not be evaluated on a device. `advice` is what to write instead."""
+
+    def __init__(self, message: str, advice: str = "") -> None:
+        super().__init__(message)
+        self.advice = advice
 
 
 class Selector(Protocol):
@@ -101,10 +109,9 @@ class SelectorCache:
         try:
             attribute = self._derivation(expression).evaluate(candidate)
         except CompileFailureError as error:
-            raise AllocationError(f"derived attribute {name}: {error}", ErrorClass.COMPILE) from error
+            raise _compile_error(f"derived attribute {name}", error) from error
         except EvaluationFailureError as error:
-            text = f"derived attribute {name} on device {candidate.subject}: {error}"
-            raise AllocationError(text, ErrorClass.RUNTIME) from error
+            raise _runtime_error(f"derived attribute {name}", candidate, error) from error
         candidate.derived[expression] = attribute
         return attribute
 
@@ -130,9 +137,9 @@ class SelectorCache:
         try:
             return self._selector(expression).evaluate(candidate)
         except CompileFailureError as error:
-            raise AllocationError(f"{subject}: {error}", ErrorClass.COMPILE) from error
+            raise _compile_error(subject, error) from error
         except EvaluationFailureError as error:
-            raise AllocationError(f"{subject} on device {candidate.subject}: {error}", ErrorClass.RUNTIME) from error
+            raise _runtime_error(subject, candidate, error) from error
 
     def _selector(self, expression: str) -> Selector:
         selector = self._selectors.get(expression)
@@ -147,6 +154,17 @@ class SelectorCache:
             derivation = self._compiler.compile_attribute(expression)
             _remember(self._derivations, expression, derivation, self._size)
         return derivation
+
+
+def _compile_error(subject: str, error: CompileFailureError) -> AllocationError:
+    faults = [Fault(subject, found, wanted) for found, wanted in error.issues]
+    return AllocationError(f"{subject}: {error}", ErrorClass.COMPILE, faults=faults)
+
+
+def _runtime_error(subject: str, candidate: Candidate, error: EvaluationFailureError) -> AllocationError:
+    found = str(error).removesuffix(f"; {error.advice}")
+    fault = Fault(f"{subject} on device {candidate.subject}", found, error.advice)
+    return AllocationError(f"{fault.subject}: {error}", ErrorClass.RUNTIME, faults=[fault])
 
 
 def _remember(cache: OrderedDict[str, _T], expression: str, value: _T, size: int) -> None:

@@ -29,7 +29,7 @@ from controller.allocator.state import AllocatedState
 from controller.allocator.stock import Stock
 from controller.allocator.taint import untolerated_taint
 from dra_driver.api.core_v1 import Node
-from dra_driver.api.resource_v1 import DeviceClass, ResourceClaim
+from dra_driver.api.resource_v1 import DeviceClass, DeviceRequest, ResourceClaim
 
 _OPTIONAL_OPERATIONS = "DRAOptionalNodeOperations"
 
@@ -94,7 +94,11 @@ class Table:
             candidate = self.candidates[index]
             cell = None if self.forgiven else candidate.cells.get(alternative.signature)
             if cell is None:
-                cell = self._evaluate(alternative, candidate)
+                try:
+                    cell = self._evaluate(alternative, candidate)
+                except AllocationError as error:
+                    error.locate(alternative.path)
+                    raise
                 if not self.forgiven:
                     candidate.remember(alternative.signature, cell)
             alternative.cells[index] = cell
@@ -109,7 +113,11 @@ class Table:
         value = column.values[index]
         if isinstance(value, bool):
             expression = alternative.derived.get(constraint.attribute)
-            value = self._read_value(constraint, expression, self.candidates[index])
+            try:
+                value = self._read_value(constraint, expression, self.candidates[index])
+            except AllocationError as error:
+                error.locate(alternative.path)
+                raise
             column.learn(index, value)
         return value
 
@@ -226,28 +234,19 @@ def _plan_claim(table: Table, claim: ResourceClaim, index: int, classes: Mapping
     plan = ClaimPlan(claim, claim_name(claim))
     least = 0
     parser = RequestParser(plan.name, classes, table.features)
-    for position, request in enumerate(claim.spec.devices.requests):
-        parser.validate(request)
-        alternatives = []
-        for alternative in parser.parse(request, (index, position)):
-            alternative.cells = [None] * len(table.candidates)
-            alternative.signature = table.selectors.number(
-                (alternative.signed, table.features, table.node.status.declared_features)
-            )
-            alternative.order = range(len(table.candidates))
-            if alternative.is_all:
-                _list_all(table, alternative)
-            alternatives.append(alternative)
-        planned = Request(tuple(alternatives), bool(request.first_available))
-        if planned.least > RESULTS_MAX - least:
-            raise AllocationError(
-                f"claim {plan.name}, request {request.name}: {planned.least} devices are too many with {least} "
-                f"before them, want at most {RESULTS_MAX} in a claim",
-                ErrorClass.LIMIT,
-            )
-        least += planned.least
-        plan.requests.append(planned)
-    plan.constraints = parse_constraints(claim.spec.devices.constraints, plan.name, table.features)
+    path = plan.name
+    try:
+        for position, request in enumerate(claim.spec.devices.requests):
+            path = f"{plan.name}/{request.name}"
+            planned = _plan_request(table, parser, request, (index, position))
+            _check_limit(planned, least, f"claim {plan.name}, request {request.name}")
+            least += planned.least
+            plan.requests.append(planned)
+        path = plan.name
+        plan.constraints = parse_constraints(claim.spec.devices.constraints, plan.name, table.features)
+    except AllocationError as error:
+        error.locate(path)
+        raise
     plan.is_configured = bool(claim.spec.devices.config)
     for planned in plan.requests:
         for alternative in planned.alternatives:
@@ -257,14 +256,41 @@ def _plan_claim(table: Table, claim: ResourceClaim, index: int, classes: Mapping
     return plan
 
 
+def _plan_request(table: Table, parser: RequestParser, request: DeviceRequest, position: tuple[int, int]) -> Request:
+    parser.validate(request)
+    alternatives = []
+    for alternative in parser.parse(request, position):
+        alternative.cells = [None] * len(table.candidates)
+        alternative.signature = table.selectors.number(
+            (alternative.signed, table.features, table.node.status.declared_features)
+        )
+        alternative.order = range(len(table.candidates))
+        if alternative.is_all:
+            _list_all(table, alternative)
+        alternatives.append(alternative)
+    return Request(tuple(alternatives), bool(request.first_available))
+
+
+def _check_limit(planned: Request, before: int, subject: str) -> None:
+    if planned.least > RESULTS_MAX - before:
+        raise AllocationError(
+            f"{subject}: {planned.least} devices are too many with {before} before them, want at most {RESULTS_MAX} in "
+            "a claim",
+            ErrorClass.LIMIT,
+        )
+
+
 def _list_all(table: Table, alternative: Alternative) -> None:
     """Find the devices that `All` means, in use or not; every pool of the node must be sound."""
     devices: list[int] = []
     start = 0
     for pool in table.pools:
         if pool.is_incomplete:
-            text = f"{alternative.subject}: asks for all devices, but pool {'/'.join(pool.id)} is being updated"
-            raise AllocationError(text, ErrorClass.INCOMPLETE)
+            raise AllocationError(
+                f"{alternative.subject}: asks for all devices, but pool {'/'.join(pool.id)} is being updated, want all "
+                "slices of its newest generation",
+                ErrorClass.INCOMPLETE,
+            )
         if pool.invalid:
             text = f"{alternative.subject}: asks for all devices, but pool {'/'.join(pool.id)}: {pool.invalid}"
             raise AllocationError(text, ErrorClass.INVALID)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from controller.allocator import AllocationError, Refused, SelectorCache, allocate
+from controller.allocator import AllocationError, ErrorClass, Refused, SelectorCache, allocate
 from controller.allocator.blocker import Blocker, BlockerCode
 from controller.allocator.explanation import Explanation, explain, fits_without
 from controller.allocator.reason import Reason, ReasonCode
@@ -13,6 +13,7 @@ from tests.support.allocation import (
     DRIVER,
     FakeCompiler,
     a_claim,
+    a_class,
     a_device,
     a_holder,
     a_problem,
@@ -23,6 +24,7 @@ from tests.support.allocation import (
 )
 from tests.support.allocation_strategy import FUNCTIONS, problems
 
+NUMA = f'device.attributes["{DRIVER}"].numa'
 TAINTED = {"taints": [{"key": "hot", "value": "x", "effect": "NoSchedule"}]}
 
 
@@ -109,6 +111,106 @@ def test_alternatives_have_reasons_of_their_own() -> None:
         ("default/claim/main/two", ReasonCode.TOO_FEW_DEVICES),
         ("default/claim/main/one", ReasonCode.TOO_FEW_DEVICES),
     ]
+
+
+@pytest.mark.parametrize(
+    ("request_", "error", "path", "leaves"),
+    [
+        pytest.param(
+            a_request("main", 'device.attribute["x"].y == 1'),
+            ErrorClass.COMPILE,
+            "default/claim/main",
+            {
+                (
+                    ReasonCode.COMPILE,
+                    "claim default/claim: selector #0",
+                    "line 1 column 7: device.attribute: no such field",
+                    "did you mean 'attributes'?",
+                )
+            },
+            id="compile",
+        ),
+        pytest.param(
+            {"name": "main", "firstAvailable": [a_subrequest("sub", f"{NUMA} == 1")]},
+            ErrorClass.RUNTIME,
+            "default/claim/main/sub",
+            {
+                (
+                    ReasonCode.ERROR,
+                    f"claim default/claim: selector #0 on device {DRIVER}/pool/dev-0",
+                    f"'{NUMA} == 1': no such key: numa",
+                    f"guard it with has({NUMA}) && …, or read {NUMA.replace('numa', '?numa')}.orValue(…)",
+                )
+            },
+            id="run time",
+        ),
+        pytest.param(
+            a_request(count=33),
+            ErrorClass.LIMIT,
+            "default/claim/main",
+            {
+                (
+                    ReasonCode.LIMIT,
+                    "claim default/claim, request main",
+                    "33 devices are too many with 0 before them",
+                    "want at most 32 in a claim",
+                )
+            },
+            id="limit",
+        ),
+        pytest.param(
+            a_request(deviceClassName="ani"),
+            ErrorClass.OTHER,
+            "default/claim/main",
+            {
+                (
+                    ReasonCode.MALFORMED,
+                    "claim default/claim, request main",
+                    "unknown device class 'ani'",
+                    "did you mean 'any'?",
+                )
+            },
+            id="class",
+        ),
+    ],
+)
+def test_an_error_has_a_tree_too(request_: Any, error: ErrorClass, path: str, leaves: set[Any]) -> None:
+    explanation = explain(a_problem(a_claim(request_), a_slice(*devices_of(1))))
+    assert (explanation.error, explanation.blockers) == (error, ())
+    (claim,) = explanation.claims
+    assert (claim.code, claim.subject) == (ReasonCode.CLAIM, "default/claim")
+    (request,) = claim.children
+    assert (request.code, request.subject) == (ReasonCode.REQUEST_ERROR, path)
+    assert {(leaf.code, leaf.subject, leaf.seen, leaf.wanted) for leaf in request.children} == leaves
+
+
+def test_all_devices_of_an_incomplete_pool_are_an_error() -> None:
+    claim = a_claim(a_request(allocationMode="All"))
+    explanation = explained(a_problem(claim, a_slice(a_device("dev"), of=2)))
+    assert explanation.error is ErrorClass.INCOMPLETE
+    assert explanation.claims[0].children[0].children == (
+        Reason(
+            ReasonCode.POOL_INCOMPLETE,
+            "claim default/claim, request main",
+            f"asks for all devices, but pool {DRIVER}/pool is being updated",
+            "want all slices of its newest generation",
+        ),
+    )
+
+
+def test_an_error_of_a_class_is_about_the_request_that_uses_it() -> None:
+    problem = a_problem(a_claim(a_request()), a_slice(*devices_of(1)), classes={"any": a_class("any", "1 +")})
+    (claim,) = explain(problem).claims
+    assert claim.children[0].subject == "default/claim/main"
+    assert claim.children[0].children[0].subject == "class any: selector #0"
+
+
+def test_an_error_of_no_claim_stands_by_itself() -> None:
+    selector = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "Near", "values": ["a"]}]}]}
+    explanation = explained(a_problem(a_claim(a_request()), a_slice(*devices_of(1), nodeSelector=selector)))
+    assert explanation.error is ErrorClass.OTHER
+    (reason,) = explanation.claims
+    assert (reason.code, reason.subject, reason.children) == (ReasonCode.MALFORMED, "slice slice-pool", ())
 
 
 def test_what_fits_has_no_reasons() -> None:

@@ -12,6 +12,7 @@ from controller.allocator import (
     AllocationError,
     CelCompiler,
     Problem,
+    ReasonCode,
     Refused,
     SelectorCache,
     explain_nodes,
@@ -147,6 +148,14 @@ def test_a_device_that_several_nodes_have_counts_once() -> None:
     assert said(cluster, a_claim(a_request(count=2))) == (
         "request main: 2 of 2 devices match, 1 in use, 1 free, at most 1 on a node, want 2"
     )
+
+
+def test_an_error_is_told_from_refusals_and_counted() -> None:
+    cluster = a_cluster(a=[a_device("g0", numa=1)], b=[a_device("g0")], c=[a_device("g0")])
+    joined = cluster.explain([a_claim(a_request("gpu", f'device.attributes["{DRIVER}"].numa == 2'))], cluster.nodes)
+    assert [(reason.code, reason.count) for reason in joined.claims] == [(ReasonCode.CLAIM, 2), (ReasonCode.CLAIM, 1)]
+    assert summarize(joined).startswith(f"claim default/claim: selector #0 on device {DRIVER}/b/g0: ")
+    assert "no such key: numa; guard it with has(" in summarize(joined)
 
 
 def test_it_is_short_and_one_line_whatever_users_write() -> None:
