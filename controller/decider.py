@@ -78,7 +78,8 @@ class Decider:
             return Leave()
         found = find_claims(pod, self.state.claims)
         owners = [owner_of(claim, self.state.classes) for claim in found.claims]
-        if not any(map(self._has_own_class, found.claims)):
+        is_known = not found.missing and Owner.UNKNOWN not in owners
+        if not any(map(self._has_own_class, found.claims)) and (is_known or not is_gated(pod)):
             return Leave()
         refusal = self._find_obstacle(pod, found.claims, owners, found.missing)
         if refusal is not None:

@@ -198,10 +198,12 @@ class ControlPlane:
         return next(each for each in self.server.all(plural) if each["metadata"]["name"] == name)
 
     @asynccontextmanager
-    async def controller(self, pace: Pace = QUICK, **settings: Any) -> AsyncIterator["Running"]:
-        """Run a controller until the block ends."""
+    async def controller(
+        self, pace: Pace = QUICK, *, timeout_s: float = 30.0, **settings: Any
+    ) -> AsyncIterator["Running"]:
+        """Run a controller until the block ends; `timeout_s` bounds its requests."""
         values: dict[str, Any] = {"identity": "one", "leader_elect": False, "http_address": "127.0.0.1:0"}
-        async with a_client(self.server, self.folder) as client:
+        async with a_client(self.server, self.folder, timeout_s=timeout_s) as client:
             controller = Controller(Settings(**(values | settings)), client, pace)
             stop = asyncio.Event()
             task = asyncio.create_task(controller.run(stop))
