@@ -96,6 +96,7 @@ class Cluster:
     _pools: dict[str, tuple[Pool, ...]] = field(default_factory=dict)
     _stocks: dict[str, Stock] = field(default_factory=dict)
     _users: dict[PoolId, set[str]] = field(default_factory=dict)
+    _relied: dict[str, set[PoolId]] = field(default_factory=dict)
     _looks: dict[Glance, dict[str, Look]] = field(default_factory=dict)
     _sights: dict[Glance, dict[str, Sight]] = field(default_factory=dict)
     _tables: dict[tuple[str | bytes, ...], Table] = field(default_factory=dict)
@@ -303,9 +304,12 @@ class Cluster:
         if pools is None:
             pools = self._pools[node] = self._gather(node)
             for pool in pools:
-                self._users.setdefault(pool.id, set()).add(node)
                 for candidate in pool.candidates:
                     candidate.prepare()
+            # Also of pools that are out of date now: they may be the newest again.
+            relied = self._relied[node] = {pool_id(slice_) for slice_ in self._index.for_node(node)}
+            for id_ in relied:
+                self._users.setdefault(id_, set()).add(node)
         return pools
 
     def _gather(self, node: str, completed: frozenset[PoolId] = frozenset()) -> tuple[Pool, ...]:
@@ -397,9 +401,10 @@ class Cluster:
                 sights.pop(node, None)
             stock = self._stocks.pop(node, None)
             for pool in self._pools.pop(node, ()):
-                self._users[pool.id].discard(node)
                 if stock is not None:
                     self.state.unwatch(*pool.id, stock)
+            for id_ in self._relied.pop(node, ()):
+                self._users[id_].discard(node)
 
 
 def _key(claim: ResourceClaim) -> str:

@@ -96,7 +96,7 @@ class _Usage:
         candidate = self._table.candidates[index]
         taken = sum(candidate.consumption.values())
         pool = self._table.pool_of[index]
-        sets = {key[0] for key in candidate.consumption}
+        sets = {key[0] for key in candidate.consumption} if self._table.features.partitionable_devices else set()
         available = self._ledger.available_counters(pool) if sets else {}
         left = sum(amount for key, amount in available.items() if key[0] in sets)
         return (taken, left, self._left(index))

@@ -81,6 +81,17 @@ def test_a_newer_generation_elsewhere_ends_a_pool() -> None:
     assert cluster.allocate([claim], "node-a") == Refused()
 
 
+def test_a_pool_is_back_once_a_newer_generation_elsewhere_is_gone() -> None:
+    cluster = a_cluster("node-a", "node-b")
+    cluster.set_slice(a_slice(a_device("old"), pool="moving", name="old"))
+    cluster.set_slice(a_slice(pool="moving", name="new", generation=2, of=2, nodeName="node-b"))
+    cluster.set_slice(a_slice(a_device("old"), pool="moving", name="old", of=2))
+    claim = a_claim(a_request(count=3))
+    assert cluster.allocate([claim], "node-a") == Refused()
+    cluster.set_slice(a_slice(pool="moving", name="new", generation=1, of=2, nodeName="node-b"))
+    assert chosen(cluster.allocate([claim], "node-a"))[0] == "main=old"
+
+
 def test_taint_rules_come_and_go() -> None:
     cluster = a_cluster("node-a", devices=1)
     spec = {"deviceSelector": {}, "taint": {"key": "drain", "effect": "NoSchedule"}}

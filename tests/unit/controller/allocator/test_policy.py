@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from controller.allocator import AllocationError, Policy, Refused, parse_policy
+from controller.allocator import AllocationError, Features, Policy, Refused, parse_policy
 from controller.allocator.allocation import Problem
 from tests.support.allocation import (
     a_claim,
@@ -99,6 +99,14 @@ def test_best_fit_keeps_large_partitions_whole() -> None:
     slices = cards(("whole-0", 0, 4), ("small-0", 0, 1), ("whole-1", 1, 4), ("small-1", 1, 1), ("used-1", 1, 2))
     problem = a_problem(a_claim(a_request()), slices, allocated=[a_holder("used-1")], policy=Policy.BEST_FIT)
     assert chosen(solve(problem)) == ["main=small-1"]
+
+
+def test_best_fit_does_not_ask_for_counters_where_partitions_are_off() -> None:
+    takes = {"consumesCounters": [{"counterSet": "set", "counters": {"units": {"value": "1"}}}]}
+    devices = a_slice(a_device("part", takes), a_device("whole"))
+    features = Features(partitionable_devices=False)
+    problem = a_problem(a_claim(a_request()), devices, policy=Policy.BEST_FIT, features=features)
+    assert chosen(solve(problem)) == ["main=whole"]
 
 
 def test_claims_and_classes_choose_by_annotation() -> None:
