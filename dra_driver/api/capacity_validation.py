@@ -8,7 +8,7 @@ from typing import Final
 
 from dra_driver.api.quantity import Quantity
 from dra_driver.api.resource_v1 import CapacityRequestPolicy, CapacityRequestPolicyRange, DeviceCapacity
-from dra_driver.errors import FieldError
+from dra_driver.errors import FieldError, FieldReason
 
 VALID_VALUES_MAX: Final = 10
 _INT64_MAX: Final = 2**63 - 1
@@ -37,7 +37,7 @@ def _validate_values(limit: Quantity, policy: CapacityRequestPolicy, path: str) 
     path = f"{path}.validValues"
     values = policy.valid_values
     if len(values) > VALID_VALUES_MAX:
-        yield FieldError(path, f"has {len(values)} values, want at most {VALID_VALUES_MAX}")
+        yield FieldError(path, f"has {len(values)} values, want at most {VALID_VALUES_MAX}", FieldReason.TOO_MANY)
         return
     if policy.default not in values:
         yield FieldError(path, f"does not have the default {policy.default}, want it among the values")

@@ -25,7 +25,7 @@ from dra_driver.api.resource_v1 import (
     NodeAllocatableResource,
 )
 from dra_driver.api.semver import validate_semver
-from dra_driver.errors import FieldError
+from dra_driver.errors import FieldError, FieldReason
 
 ATTRIBUTES_AND_CAPACITIES_MAX: Final = 32
 ATTRIBUTE_VALUES_MAX: Final = 48
@@ -36,6 +36,7 @@ COUNTERS_MAX: Final = 32
 COMPATIBILITY_GROUPS_MAX: Final = 2
 BINDING_CONDITIONS_MAX: Final = 4
 
+_SKIP_OPERATIONS: Final = ("NodePrepareResources", "NodeUnprepareResources", "*")
 _TAINT_EFFECTS: Final = ("None", "NoSchedule", "NoExecute")
 _NODE_RESOURCE: Final = re.compile(r"cpu|memory|hugepages-.*", re.DOTALL)
 
@@ -55,7 +56,7 @@ def validate_device(device: Device, path: str, *, per_device_nodes: bool) -> Ite
     yield from _validate_consumptions(device.consumes_counters, f"{path}.consumesCounters")
     yield from _validate_taints(device.taints, f"{path}.taints")
     yield from _validate_nodes(device, path, per_device_nodes=per_device_nodes)
-    yield from _validate_binding(device, path)
+    yield from validate_binding(device.binding_conditions, device.binding_failure_conditions, path)
     for key, resource in device.node_allocatable_resources.items():
         yield from _validate_node_resource(key, resource, device, f"{path}.nodeAllocatableResources[{quote(key)}]")
 
@@ -65,7 +66,7 @@ def validate_counters(counters: dict[str, Counter], path: str) -> Iterator[Field
     if not counters:
         yield FieldError(path, "is empty, want at least one counter")
     elif len(counters) > COUNTERS_MAX:
-        yield FieldError(path, f"has {len(counters)} counters, want at most {COUNTERS_MAX}")
+        yield FieldError(path, f"has {len(counters)} counters, want at most {COUNTERS_MAX}", FieldReason.TOO_MANY)
     else:
         for key in counters:
             yield from field_errors(f"{path}[{quote(key)}]", validate_dns_label(key))
@@ -76,14 +77,19 @@ def validate_unique(values: tuple[str, ...], path: str, child: str = "") -> Iter
     seen: set[str] = set()
     for index, value in enumerate(values):
         if value in seen:
-            yield FieldError(f"{path}[{index}]{child}", f"{quote(value)} is there twice, want each once")
+            problem = f"{quote(value)} is there twice, want each once"
+            yield FieldError(f"{path}[{index}]{child}", problem, FieldReason.DUPLICATE)
         seen.add(value)
 
 
 def field_errors(path: str, problems: tuple[str, ...]) -> Iterator[FieldError]:
     """Give `problems` their place."""
     for problem in problems:
-        yield FieldError(path, problem)
+        yield FieldError(path, problem, _reason(problem))
+
+
+def _reason(problem: str) -> FieldReason:
+    return FieldReason.REQUIRED if problem.startswith("is missing") else FieldReason.INVALID
 
 
 def _validate_counts(device: Device, path: str) -> Iterator[FieldError]:
@@ -93,7 +99,9 @@ def _validate_counts(device: Device, path: str) -> Iterator[FieldError]:
         yield FieldError(path, f"has {entries} attributes and capacities, {want}")
     values = sum(max(1, len(_items(attribute))) for attribute in device.attributes.values())
     if values > ATTRIBUTE_VALUES_MAX:
-        yield FieldError(path, f"has {values} attribute values, want at most {ATTRIBUTE_VALUES_MAX}")
+        yield FieldError(
+            path, f"has {values} attribute values, want at most {ATTRIBUTE_VALUES_MAX}", FieldReason.TOO_MANY
+        )
 
 
 def _items(attribute: DeviceAttribute) -> tuple[object, ...]:
@@ -127,7 +135,9 @@ def _validate_int64(number: int, path: str) -> Iterator[FieldError]:
 
 def _validate_consumptions(consumptions: tuple[DeviceCounterConsumption, ...], path: str) -> Iterator[FieldError]:
     if len(consumptions) > CONSUMPTIONS_MAX:
-        yield FieldError(path, f"has {len(consumptions)} entries, want at most {CONSUMPTIONS_MAX}")
+        yield FieldError(
+            path, f"has {len(consumptions)} entries, want at most {CONSUMPTIONS_MAX}", FieldReason.TOO_MANY
+        )
         return
     for index, consumption in enumerate(consumptions):
         where = f"{path}[{index}]"
@@ -142,7 +152,7 @@ def _validate_list(
     values: tuple[str, ...], path: str, limit: int, validate: Callable[[str], tuple[str, ...]]
 ) -> Iterator[FieldError]:
     if len(values) > limit:
-        yield FieldError(path, f"has {len(values)} entries, want at most {limit}")
+        yield FieldError(path, f"has {len(values)} entries, want at most {limit}", FieldReason.TOO_MANY)
         return
     for index, value in enumerate(values):
         yield from field_errors(f"{path}[{index}]", validate(value))
@@ -151,15 +161,20 @@ def _validate_list(
 
 def _validate_taints(taints: tuple[DeviceTaint, ...], path: str) -> Iterator[FieldError]:
     if len(taints) > TAINTS_MAX:
-        yield FieldError(path, f"has {len(taints)} taints, want at most {TAINTS_MAX}")
+        yield FieldError(path, f"has {len(taints)} taints, want at most {TAINTS_MAX}", FieldReason.TOO_MANY)
         return
     for index, taint in enumerate(taints):
-        where = f"{path}[{index}]"
-        yield from field_errors(f"{where}.key", validate_label_key(taint.key))
-        yield from field_errors(f"{where}.value", validate_label_value(taint.value))
-        if taint.effect not in _TAINT_EFFECTS:
-            want = "want 'None', 'NoSchedule' or 'NoExecute'"
-            yield FieldError(f"{where}.effect", f"unknown effect {quote(taint.effect)}, {want}")
+        yield from validate_taint(taint, f"{path}[{index}]")
+
+
+def validate_taint(taint: DeviceTaint, path: str, *, checks_effect: bool = True) -> Iterator[FieldError]:
+    """Yield what is wrong in a taint. An effect that is stored already is not checked again."""
+    yield from field_errors(f"{path}.key", validate_label_key(taint.key))
+    yield from field_errors(f"{path}.value", validate_label_value(taint.value))
+    if checks_effect and taint.effect not in _TAINT_EFFECTS:
+        want = "want 'None', 'NoSchedule' or 'NoExecute'"
+        reason = FieldReason.NOT_SUPPORTED if taint.effect else FieldReason.REQUIRED
+        yield FieldError(f"{path}.effect", f"unknown effect {quote(taint.effect)}, {want}", reason)
 
 
 def _validate_nodes(device: Device, path: str, *, per_device_nodes: bool) -> Iterator[FieldError]:
@@ -194,8 +209,8 @@ def validate_only_true(value: bool | None, path: str) -> Iterator[FieldError]:  
         yield FieldError(path, "is false, want true or nothing")
 
 
-def _validate_binding(device: Device, path: str) -> Iterator[FieldError]:
-    conditions, failures = device.binding_conditions, device.binding_failure_conditions
+def validate_binding(conditions: tuple[str, ...], failures: tuple[str, ...], path: str) -> Iterator[FieldError]:
+    """Yield what is wrong in the binding conditions of a device or of an allocation result."""
     for name, values in (("bindingConditions", conditions), ("bindingFailureConditions", failures)):
         yield from _validate_list(values, f"{path}.{name}", BINDING_CONDITIONS_MAX, validate_label_key)
     for index, value in enumerate(failures):
@@ -206,6 +221,19 @@ def _validate_binding(device: Device, path: str) -> Iterator[FieldError]:
         yield FieldError(f"{path}.bindingFailureConditions", "is empty, want it together with bindingConditions")
     if failures and not conditions:
         yield FieldError(f"{path}.bindingConditions", "is empty, want it together with bindingFailureConditions")
+
+
+def validate_skip_operations(operations: tuple[str, ...], path: str) -> Iterator[FieldError]:
+    """Yield what is wrong in the node operations that a slice or an allocation result skips."""
+    for index, operation in enumerate(operations):
+        if operation not in _SKIP_OPERATIONS:
+            want = "want 'NodePrepareResources', 'NodeUnprepareResources' or '*'"
+            yield FieldError(
+                f"{path}[{index}]", f"unknown operation {quote(operation)}, {want}", FieldReason.NOT_SUPPORTED
+            )
+    yield from validate_unique(operations, path)
+    if "NodePrepareResources" in operations and not {"NodeUnprepareResources", "*"}.intersection(operations):
+        yield FieldError(path, "has NodePrepareResources alone, want NodeUnprepareResources too")
 
 
 def _validate_node_resource(

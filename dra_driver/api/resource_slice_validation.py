@@ -14,6 +14,7 @@ from dra_driver.api.device_validation import (
     validate_device,
     validate_node_name,
     validate_only_true,
+    validate_skip_operations,
     validate_unique,
 )
 from dra_driver.api.name import (
@@ -28,12 +29,11 @@ from dra_driver.api.name import (
 )
 from dra_driver.api.node_selector_validation import validate_node_selector
 from dra_driver.api.resource_v1 import CounterSet, Device, ResourcePool, ResourceSlice, ResourceSliceSpec
-from dra_driver.errors import FieldError
+from dra_driver.errors import FieldError, FieldReason
 
 DEVICES_MAX: Final = 128
 DEVICES_WITH_FEATURES_MAX: Final = 64
 COUNTER_SETS_MAX: Final = 8
-_SKIP_OPERATIONS: Final = ("NodePrepareResources", "NodeUnprepareResources", "*")
 
 
 def validate_resource_slice(resource_slice: ResourceSlice) -> tuple[FieldError, ...]:
@@ -84,7 +84,7 @@ def _validate_spec(spec: ResourceSliceSpec) -> Iterator[FieldError]:
     yield from _validate_counter_sets(spec.shared_counters)
     if spec.partition_type_attribute is not None:
         yield from _validate_partition_type(spec, spec.partition_type_attribute)
-    yield from _validate_skip_operations(spec.skip_node_operations)
+    yield from validate_skip_operations(spec.skip_node_operations, "spec.skipNodeOperations")
 
 
 def _validate_pool(pool: ResourcePool) -> Iterator[FieldError]:
@@ -122,7 +122,7 @@ def _validate_devices(spec: ResourceSliceSpec) -> Iterator[FieldError]:
     else:
         limit, what = DEVICES_MAX, "devices"
     if count > limit:
-        yield FieldError("spec.devices", f"has {count} {what}, want at most {limit}")
+        yield FieldError("spec.devices", f"has {count} {what}, want at most {limit}", FieldReason.TOO_MANY)
         return
     for index, device in enumerate(spec.devices):
         per_device_nodes = bool(spec.per_device_node_selection)
@@ -140,7 +140,7 @@ def _has_features(device: Device) -> bool:
 def _validate_counter_sets(sets: tuple[CounterSet, ...]) -> Iterator[FieldError]:
     path = "spec.sharedCounters"
     if len(sets) > COUNTER_SETS_MAX:
-        yield FieldError(path, f"has {len(sets)} counter sets, want at most {COUNTER_SETS_MAX}")
+        yield FieldError(path, f"has {len(sets)} counter sets, want at most {COUNTER_SETS_MAX}", FieldReason.TOO_MANY)
         return
     for index, counter_set in enumerate(sets):
         yield from field_errors(f"{path}[{index}].name", validate_dns_label(counter_set.name))
@@ -161,17 +161,6 @@ def _validate_partition_type(spec: ResourceSliceSpec, name: str) -> Iterator[Fie
             if device.consumes_counters and (attribute is None or attribute.string is None):
                 where = f"spec.devices[{index}].attributes[{quote(name)}]"
                 yield FieldError(where, "is not a string, want one since it is the partitionTypeAttribute")
-
-
-def _validate_skip_operations(operations: tuple[str, ...]) -> Iterator[FieldError]:
-    path = "spec.skipNodeOperations"
-    for index, operation in enumerate(operations):
-        if operation not in _SKIP_OPERATIONS:
-            want = "want 'NodePrepareResources', 'NodeUnprepareResources' or '*'"
-            yield FieldError(f"{path}[{index}]", f"unknown operation {quote(operation)}, {want}")
-    yield from validate_unique(operations, path)
-    if "NodePrepareResources" in operations and not {"NodeUnprepareResources", "*"}.intersection(operations):
-        yield FieldError(path, "has NodePrepareResources alone, want NodeUnprepareResources too")
 
 
 def _validate_agreement(slices: Sequence[ResourceSlice]) -> Iterator[FieldError]:

@@ -112,7 +112,7 @@ class Registry:
         context = self._context(target.namespace)
         begin_metadata(metadata, str(uuid.uuid4()), context.now, _suffix())
         self._check_namespace(kind, metadata)
-        value = strategy.canonicalize(_content(wanted) | {"metadata": metadata})
+        value = strategy.canonicalize(_content(wanted) | {"metadata": metadata}, context.now)
         strategy.prepare_create(value, context)
         if strategy.counts_generations:
             metadata["generation"] = 1
@@ -197,7 +197,7 @@ class Registry:
         carry_metadata(kind, metadata, before)
         self._check_version(target, metadata, before)
         context = self._context(target.namespace)
-        value = strategy.canonicalize(_content(wanted) | {"metadata": metadata})
+        value = strategy.canonicalize(_content(wanted) | {"metadata": metadata}, context.now)
         if target.subresource == "status":
             strategy.prepare_status(value, old.value, context)
             if strategy.keeps_metadata_in_status:

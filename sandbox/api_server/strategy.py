@@ -41,7 +41,7 @@ class Strategy:
         """Give what is wrong with a name."""
         return validate_dns_subdomain(name)
 
-    def canonicalize(self, value: Object) -> Object:
+    def canonicalize(self, value: Object, now: str) -> Object:
         """Give the value as the API writes it, with its defaults. Raises Refusal if it is of the wrong types."""
         return value
 
@@ -129,7 +129,7 @@ class EventStrategy(Strategy):
 
     creates_on_update = True
 
-    def canonicalize(self, value: Object) -> Object:
+    def canonicalize(self, value: Object, now: str) -> Object:
         """Add what the API always writes."""
         for name in ("source", "involvedObject"):
             value.setdefault(name, {})
