@@ -82,12 +82,12 @@ def test_kubernetes_knows_every_field_whatever_the_values(render: Render, values
             id="a name of the chart's",
         ),
         pytest.param(
-            (CONTROLLER, *(f"controller.classes[{index}].{each}" for index in (0, 1) for each in ("name=a", "like=gpu"))),
+            (CONTROLLER, *(f"controller.classes[{at}].{each}" for at in (0, 1) for each in ("name=a", "like=gpu"))),
             "controller.classes: 'a' is there already",
             id="one name for two classes",
         ),
     ],
-)  # fmt: skip
+)
 def test_values_that_cannot_work_are_refused_with_a_sentence(
     template: Helm, values: tuple[str, ...], message: str
 ) -> None:
