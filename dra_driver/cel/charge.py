@@ -14,7 +14,7 @@ from dra_driver.api.semver import Semver
 from dra_driver.cel.error import Abort
 from dra_driver.cel.library.amount import ParsedQuantity, QuantityResult
 from dra_driver.cel.library.sequence import COMPARABLE
-from dra_driver.cel.library.url import Url
+from dra_driver.cel.library.uri import Url
 from dra_driver.cel.value import LISTS, MAPS, Cidr, Format, Optional, Value
 
 Arguments = list[Value]

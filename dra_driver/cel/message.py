@@ -9,18 +9,23 @@ import math
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
 from typing import Final
 
+from dra_driver.api.quantity import Quantity
+from dra_driver.api.semver import Semver
 from dra_driver.cel import type as t
 from dra_driver.cel.environment import DEVICE, Environment
 from dra_driver.cel.error import Fault
 from dra_driver.cel.library.conversion import to_text
+from dra_driver.cel.library.uri import Url
 from dra_driver.cel.packed import span_to_duration, span_to_timestamp, unpack
 from dra_driver.cel.record import RECORDS, Empty, Entry, record_to_map
 from dra_driver.cel.type import Type
 from dra_driver.cel.value import (
     LISTS,
     MAPS,
+    Cidr,
     Duration,
     Map,
     Optional,
@@ -68,6 +73,28 @@ def _take(value: Value, kind: type, what: str) -> Value:
     if type(value) is not kind:
         raise Fault(f"a {type_name(value)} is no {what}")
     return value
+
+
+def _take_text(value: Value) -> str:
+    """Take a text, or one of Kubernetes' values that have one."""
+    value = _unwrapped(value)
+    if type(value) is Cidr:
+        return to_text(value)
+    return str(value) if isinstance(value, _WITH_TEXT) else _take(value, str, "string")
+
+
+def _take_bytes(value: Value) -> bytes:
+    """Take bytes, or a list of them as numbers."""
+    value = _unwrapped(value)
+    if not isinstance(value, LISTS):
+        return _take(value, bytes, "bytes")  # type: ignore[no-any-return]
+    numbers = [_take(each, Uint, "byte") for each in value]
+    if any(number > 255 for number in numbers):  # noqa: PLR2004 - the largest byte
+        raise Fault("unsigned integer overflow")
+    return bytes(numbers)
+
+
+_WITH_TEXT: Final = (Quantity, Semver, Url, IPv4Address, IPv6Address)
 
 
 def _take_int32(value: Value) -> int:
@@ -133,7 +160,7 @@ def to_json(value: Value) -> Value:  # noqa: PLR0911 - a case of each type
         case bytes():
             return base64.b64encode(value).decode()
         case Duration() | Timestamp():
-            return to_text(Timestamp(value.nanos) if type(value) is Timestamp else value)
+            return to_text(value)
         case _ if isinstance(value, LISTS):
             return _to_list(value)
         case _ if isinstance(value, MAPS):
@@ -151,11 +178,17 @@ def _to_list(value: Value) -> tuple[Value, ...]:
     return tuple(map(to_json, value))
 
 
+def _to_list_or_none(value: Value) -> tuple[Value, ...]:
+    """Make a list; a map without entries is an empty one too."""
+    value = _unwrapped(value)
+    return () if isinstance(value, MAPS) and not len(value) else _to_list(value)
+
+
 def _to_struct(value: Value) -> Map:
     value = _unwrapped(value)
     if not isinstance(value, MAPS):
         raise Fault(f"a {type_name(value)} is no map")
-    return Map.of([(_take(key, str, "string"), to_json(each)) for key, each in value.items()])
+    return Map.of([(_take_text(key), to_json(each)) for key, each in value.items()])
 
 
 def _record_to_json(record: Value) -> Map:
@@ -174,8 +207,8 @@ def _is_finite(value: Value) -> bool:
 
 
 def _build_any(fields: Fields) -> Value:
-    url = _take(fields.get("type_url", ""), str, "string")
-    return unpack(url, _take(fields.get("value", b""), bytes, "bytes"))
+    url = _take_text(fields.get("type_url", ""))
+    return unpack(url, _take_bytes(fields.get("value", b"")))
 
 
 def _build_empty(_: Fields) -> Value:
@@ -183,7 +216,7 @@ def _build_empty(_: Fields) -> Value:
 
 
 def _build_entry(fields: Fields) -> Value:
-    key = _take(fields.get("key", ""), str, "string")
+    key = _take_text(fields.get("key", ""))
     return Entry(key, to_json(fields.get("value")), has_value="value" in fields)
 
 
@@ -198,10 +231,10 @@ def _build_struct(fields: Fields) -> Value:
 _JSON_FIELDS: Final[dict[str, tuple[Type, Callable[[Value], Value]]]] = {
     "null_value": (t.INT, _take_null),
     "number_value": (t.DOUBLE, _plain(float)),
-    "string_value": (t.STRING, _plain(str)),
+    "string_value": (t.STRING, _take_text),
     "bool_value": (t.BOOL, _plain(bool)),
     "struct_value": (t.map_of(t.STRING, t.DYN), _to_struct),
-    "list_value": (t.list_of(t.DYN), _to_list),
+    "list_value": (t.list_of(t.DYN), _to_list_or_none),
 }
 
 
@@ -217,12 +250,12 @@ _LIST: Final = {"values": t.list_of(t.DYN)}
 _SPAN: Final = {"seconds": t.INT, "nanos": t.INT}
 _MESSAGES: Final[dict[str, Message]] = {
     "google.protobuf.BoolValue": _wrapper(t.BOOL, False, _plain(bool)),  # noqa: FBT003 - the value
-    "google.protobuf.BytesValue": _wrapper(t.BYTES, b"", _plain(bytes)),
+    "google.protobuf.BytesValue": _wrapper(t.BYTES, b"", _take_bytes),
     "google.protobuf.DoubleValue": _wrapper(t.DOUBLE, 0.0, _plain(float)),
     "google.protobuf.FloatValue": _wrapper(t.DOUBLE, 0.0, _take_float),
     "google.protobuf.Int32Value": _wrapper(t.INT, 0, _take_int32),
     "google.protobuf.Int64Value": _wrapper(t.INT, 0, _plain(int)),
-    "google.protobuf.StringValue": _wrapper(t.STRING, "", _plain(str)),
+    "google.protobuf.StringValue": _wrapper(t.STRING, "", _take_text),
     "google.protobuf.UInt32Value": _wrapper(t.UINT, Uint(0), _take_uint32),
     "google.protobuf.UInt64Value": _wrapper(t.UINT, Uint(0), _plain(Uint)),
     "google.protobuf.Duration": Message(t.DURATION, _SPAN, build_duration),

@@ -12,12 +12,36 @@ from pathlib import Path
 DRIVER = "gpu.example.com"
 OTHER_DOMAIN = "other.example.com"
 
-_COMPARED = ["int", "uint", "dbl", "str", "qty", "sem", "dur", "time", "bool"]
+_COMPARED = ["int", "uint", "dbl", "str", "qty", "sem", "dur", "time", "bool", "byt"]
+_NUMBERS = ("int", "uint", "dbl")
+_TIME_PARTS = (
+    *("getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek"),
+    *("getDayOfYear", "getHours", "getMinutes", "getSeconds", "getMilliseconds"),
+)
 _EQUAL = [
     *_COMPARED,
-    *["byt", "ip", "cidr", "url", "li", "ls", "lb", "ll", "lq", "msi", "mis", "oi", "os", "dyn", "typ", "null"],
+    *["ip", "cidr", "url", "li", "ls", "lb", "ll", "lq", "lu", "lf", "ldur", "ltime", "lby", "lrec"],
+    *["msi", "mis", "mk", "oi", "os", "dyn", "typ", "null", "rec", "fmt"],
 ]
-_LISTS = {"li": "int", "ls": "str", "lb": "bool", "ld": "dyn", "ll": "li", "lq": "qty", "lsem": "sem"}
+_LISTS = {
+    "li": "int",
+    "ls": "str",
+    "lb": "bool",
+    "ld": "dyn",
+    "ll": "li",
+    "lq": "qty",
+    "lsem": "sem",
+    "lu": "uint",
+    "lf": "dbl",
+    "ldur": "dur",
+    "ltime": "time",
+    "lby": "byt",
+    "lrec": "rec",
+    "lip": "ip",
+}
+# Those whose items have an order, and those that can be added up.
+_SORTABLE = ("li", "lu", "lf", "ls", "lb", "lby", "ldur", "ltime", "lsem", "lq", "lip")
+_SUMMABLE = ("li", "lu", "lf", "ldur")
 
 # `@` is a type of lists, `#` the type of its items.
 _LIST_TESTS = (
@@ -58,6 +82,14 @@ def read_grammar() -> Mapping[str, tuple[str, ...]]:
     for name, item in _LISTS.items():
         rows["bool"] += (row.replace("@", name).replace("#", item) for row in _LIST_TESTS)
         rows[name] += (row.replace("@", name).replace("#", item) for row in _LIST_OPERATIONS)
+    for name in _SORTABLE:
+        item = _LISTS[name]
+        rows["bool"].append(f"{{{name}}}.isSorted()")
+        rows[item] += (f"{{{name}}}.min()", f"{{{name}}}.max()")
+        rows[name] += (f"{{{name}}}.sort()", f"{{li}}.sortBy($x, {{{item}|$x:int}}).map($x, {{{item}|$x:int}})")
+    for name in _SUMMABLE:
+        rows[_LISTS[name]].append(f"{{{name}}}.sum()")
+    rows["int"] += (f"{{time}}.{part}({zone})" for part in _TIME_PARTS for zone in ("", "{zone}"))
     return {kind: tuple(templates) for kind, templates in rows.items()}
 
 
@@ -65,6 +97,12 @@ def _comparisons() -> Iterator[str]:
     for kind in _EQUAL:
         yield f"{{{kind}}} == {{{kind}}}"
         yield f"{{{kind}}} != {{{kind}}}"
+    for left in _NUMBERS:
+        for right in _NUMBERS:
+            for operator in ("<", "<=", ">", ">=", "=="):
+                if left != right:
+                    yield f"{{{left}}} {operator} {{{right}}}"
+                    yield f"dyn({{{left}}}) {operator} {{{right}}}"
     for kind in _COMPARED:
         for operator in ("<", "<=", ">", ">="):
             yield f"{{{kind}}} {operator} {{{kind}}}"

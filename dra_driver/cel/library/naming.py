@@ -6,7 +6,7 @@ from typing import Final
 
 from dra_driver.cel.error import Fault
 from dra_driver.cel.function import Library, Overload
-from dra_driver.cel.library.url import parse_request_uri
+from dra_driver.cel.library.uri import parse_request_uri
 from dra_driver.cel.type import FORMAT, STRING, list_of, optional_of
 from dra_driver.cel.value import NONE, Format, Optional, Value
 from dra_driver.cel.value import optional_of as present

@@ -30,7 +30,6 @@ from dra_driver.cel.value import (
     LISTS,
     MAPS,
     MAX_CHARACTERS,
-    Cidr,
     Concat,
     Duration,
     MutableList,
@@ -239,10 +238,6 @@ def size(value: Value) -> int:
     kind = type(value)
     if kind is str or kind is bytes or kind in LISTS or kind in MAPS:
         return len(value)
-    if hasattr(value, "packed"):
-        return len(value.packed)
-    if kind is Cidr:
-        return int(-(-value.bits // 8))
     raise no_such_overload("size")
 
 

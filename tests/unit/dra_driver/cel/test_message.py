@@ -7,6 +7,7 @@ from dra_driver.cel import CompileError, DeviceInput, EvaluationError, compile_a
 
 PB = "google.protobuf"
 ENTRY = f"{PB}.Struct.FieldsEntry"
+ZONED = "timestamp('2024-01-01T00:00:00+01:00')"
 TRUE = {
     "a_wrapper_is_its_value": f"{PB}.Int64Value{{value: 1}} + 1 == 2 && {PB}.BoolValue{{value: true}}",
     "an_empty_wrapper_is_zero_and_not_null": f"{PB}.StringValue{{}} == '' && {PB}.Int64Value{{}} != null",
@@ -27,6 +28,13 @@ TRUE = {
     "a_value_is_what_its_field_holds": f"{PB}.Value{{list_value: [true]}} == [true]",
     "a_local_variable_does_not_hide_a_message": f"[1].all(google, {PB}.Int64Value{{value: google}} == google)",
     "a_leading_dot_changes_nothing": f".{PB}.Int64Value{{value: 1}} == 1",
+    "an_address_is_a_text": f"{PB}.StringValue{{value: dyn(ip('::1'))}} == '::1'",
+    "a_version_is_a_text": f"{PB}.StringValue{{value: dyn(semver('1.2.3'))}} == '1.2.3'",
+    "a_quantity_is_a_text": f"{PB}.StringValue{{value: dyn(quantity('1024Ki'))}} == '1Mi'",
+    "a_range_is_a_text": f"{PB}.Struct{{fields: dyn({{cidr('10.0.0.0/8'): 1}})}} == {{'10.0.0.0/8': 1.0}}",
+    "numbers_are_bytes": f"{PB}.BytesValue{{value: dyn([1u, 255u])}} == b'\\x01\\xff'",
+    "a_map_without_entries_is_a_list": f"{PB}.Value{{list_value: dyn({{}})}} == []",
+    "a_time_in_a_list_keeps_its_zone": f"{PB}.ListValue{{values: [{ZONED}]}} == ['2024-01-01T00:00:00+01:00']",
     "an_empty_message_equals_itself": f"{PB}.Empty{{}} == {PB}.Empty{{}} && {PB}.Empty{{}} != null",
     "an_empty_message_has_a_type": f"type({PB}.Empty{{}}) == {PB}.Empty && {PB}.Empty != {ENTRY}",
     "an_empty_message_is_an_empty_map_in_json": f"{PB}.ListValue{{values: [{PB}.Empty{{}}]}} == [{{}}]",
@@ -47,6 +55,7 @@ FAULTS = {
     "nanoseconds_beyond_32_bits": f"{PB}.Duration{{nanos: 2147483648}} == duration('1s')",
     "a_value_of_another_type": f"{PB}.Int64Value{{value: dyn(1u)}} == 1",
     "null_for_a_number": f"{PB}.Int64Value{{value: dyn(null)}} == 0",
+    "a_number_that_is_no_byte": f"{PB}.BytesValue{{value: dyn([256u])}} == b''",
     "an_error_in_a_field": f"{PB}.Int64Value{{value: 1 / 0}} == 1",
     "a_plain_value_after_a_question_mark": f"{PB}.Int64Value{{?value: dyn(1)}} == 1",
     "a_quantity_in_a_struct": f"{PB}.Struct{{fields: {{'a': quantity('1')}}}}.a == '1'",

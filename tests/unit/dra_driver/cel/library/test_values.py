@@ -113,6 +113,7 @@ def test_an_expression_is_true_with_and_without_counting(expression: str) -> Non
         "{'a': 1}['b'] == 1",
         "optional.none().value() == 1",
         "'a'.substring(2) == ''",
+        "dyn(ip('10.0.0.1')).size() == 4",
         "[].max() == 1",
         "lists.range(1000001).size() > 0",
         "'%d'.format([dyn('a')]) == ''",
