@@ -6,7 +6,6 @@ that says why not. Whatever is half done is taken up again, since the next look 
 
 import asyncio
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -14,7 +13,7 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from controller.allocator import AllocationError, CelCompiler, Cluster, Placed, SelectorCache
+from controller.allocator import AllocationError, CelCompiler, Cluster, Placed, SelectorCache, summarize
 from controller.allocator.node_selection import matches_selector
 from controller.placement import Requested, find_misfit
 from dra_driver.api.core_v1 import Node, NodeSelector, Pod, PodCondition
@@ -173,31 +172,33 @@ class Scheduler:
         self, pod: Pod, claims: Sequence[ResourceClaim], requested: dict[str, Requested]
     ) -> tuple[str, dict[str, AllocationResult]]:
         """Choose a node, and what each claim that is not allocated gets there. Raises UnschedulableError."""
-        problems: Counter[str] = Counter()
+        misfits: list[tuple[str, str]] = []
         fitting = []
         for name in sorted(self._cluster.nodes):
-            problem = self._find_problem(
-                pod, self._cluster.nodes[name], claims, requested.setdefault(name, Requested())
-            )
+            held = requested.setdefault(name, Requested())
+            problem = self._find_problem(pod, self._cluster.nodes[name], claims, held)
             if problem is None:
                 fitting.append(name)
             else:
-                problems[problem] += 1
+                misfits.append((name, problem))
         wanted = [claim for claim in claims if claim.status.allocation is None]
         if fitting and not wanted:
             return fitting[0], {}
-        if fitting:
-            try:
-                answer = self._cluster.place(wanted, fitting)
-            except AllocationError as error:
-                raise UnschedulableError(str(error)) from error
-            if isinstance(answer, Placed):
-                results = {
-                    claim.metadata.uid: result for claim, result in zip(wanted, answer.answer.results, strict=True)
-                }
-                return answer.node, results
-            problems["cannot allocate all claims"] += len(fitting)
-        raise UnschedulableError(_render_problems(problems, len(self._cluster.nodes)))
+        try:
+            answer = self._cluster.place(wanted, fitting)
+        except AllocationError as error:
+            raise UnschedulableError(str(error)) from error
+        if isinstance(answer, Placed):
+            results = {claim.metadata.uid: result for claim, result in zip(wanted, answer.answer.results, strict=True)}
+            return answer.node, results
+        raise UnschedulableError(self._explain(wanted, fitting, misfits))
+
+    def _explain(
+        self, claims: Sequence[ResourceClaim], fitting: Sequence[str], misfits: Sequence[tuple[str, str]]
+    ) -> str:
+        """Say why no node will do, which takes much longer than to see that none will."""
+        reason = summarize(self._cluster.explain(claims, fitting), misfits)
+        return f"0/{len(self._cluster.nodes)} nodes are available: {reason}"
 
     def _find_problem(self, pod: Pod, node: Node, claims: Sequence[ResourceClaim], requested: Requested) -> str | None:
         """Say what keeps the Pod off a node, apart from claims that are not allocated yet."""
@@ -275,11 +276,3 @@ def _matches(selector: NodeSelector, node: Node) -> bool:
         return matches_selector(node, selector, "allocation")
     except AllocationError:
         return False
-
-
-def _render_problems(problems: Counter[str], nodes: int) -> str:
-    """Write problems as kube-scheduler does: how many nodes are available, and what keeps the others, most first."""
-    parts = ", ".join(
-        f"{count} {text}" for text, count in sorted(problems.items(), key=lambda each: (-each[1], each[0]))
-    )
-    return f"0/{nodes} nodes are available: {parts or 'there is none'}."

@@ -1,0 +1,66 @@
+"""The command `kubectl dra`: flags to calls, outcomes to exit codes."""
+
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="kubectl-dra",
+    help="See and explain what Dynamic Resource Allocation (DRA) does with accelerators.",
+    add_completion=True,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001  typer calls it with the flag's value
+    if not wanted:
+        return
+    try:
+        found = version("dra-driver")
+    except PackageNotFoundError:  # run from a checkout that is not installed
+        found = "unknown"
+    typer.echo(f"kubectl-dra {found}")
+    raise typer.Exit
+
+
+@app.callback()
+def _options(
+    *,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """Take what all commands have in common."""
+
+
+@app.command(
+    help="""Watch claims go from YAML to prepared containers, in a cluster that runs in this process.
+
+    Needs no cluster, no GPU and no root. Each scene shows the YAML, what happened, and why: published devices, two
+    cards of one NVLink domain, shares of one card, a hardware partition, a list of priorities, a claim that does not
+    fit and the reason, the files that a container gets, and the deletion that frees all.
+
+    The exit code is 0 only if every scene really happened as shown. Ctrl-C ends it at any moment and cleans up.
+    """,
+    epilog="Example: kubectl dra demo --keep, then, elsewhere: KUBECONFIG=<as printed> kubectl get resourceclaims",
+)
+def demo(
+    *,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the cluster and its Pods running until Ctrl-C; print a kubeconfig.")
+    ] = False,
+) -> None:
+    """Run the demo."""
+    from kubectl_dra.demo.app import run_demo  # noqa: PLC0415 - it takes a second to import, and --help needs none of it
+
+    raise typer.Exit(run_demo(sys.stdout, keep=keep))
+
+
+def main() -> None:
+    """Run the command."""
+    app(prog_name="kubectl-dra")
