@@ -20,7 +20,7 @@ from typing import Any, Self, TypeVar
 import yaml
 
 from tests.cluster import image, network, program
-from tests.cluster.control_plane import NAMES, ControlPlane
+from tests.cluster.control_plane import NAMES, SERVER, ControlPlane
 from tests.cluster.folder import ClusterFolder
 from tests.cluster.host import Host
 from tests.cluster.node import Node
@@ -193,12 +193,17 @@ class Cluster:
 
     # What is tested
 
-    def token_for(self, service_account: str, namespace: str, node: str | None = None) -> Path:
-        """Write a kubeconfig with a token of the service account, bound to a node as a Pod's is, if one is named."""
+    def token_for(self, service_account: str, namespace: str, node: str | None = None, *, server: str = SERVER) -> Path:
+        """Write a kubeconfig with a token of the service account, bound to a node as a Pod's is, if one is named.
+
+        `server` is for what goes through something that stands before the API server.
+        """
         bound = ("--bound-object-kind=Node", f"--bound-object-name={node}") if node else ()
         token = self.kubectl("create", "token", service_account, "--namespace", namespace, "--duration=2h", *bound)
         user = ".".join(filter(None, (namespace, service_account, node)))
-        return self.control_plane.write_kubeconfig(user, token.strip())
+        if server != SERVER:
+            user = f"{user}.{server.rpartition(':')[2]}"
+        return self.control_plane.write_kubeconfig(user, token.strip(), server)
 
     def load_image(self, archive: Path) -> None:
         """Give an image to every node."""

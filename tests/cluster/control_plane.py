@@ -73,13 +73,13 @@ class ControlPlane:
     def kubeconfig(self, user: str) -> Path:
         return self._host.folder / f"{user}.kubeconfig"
 
-    def write_kubeconfig(self, user: str, token: str) -> Path:
-        """Write the kubeconfig of a user (as a file name) with a bearer token."""
+    def write_kubeconfig(self, user: str, token: str, server: str = SERVER) -> Path:
+        """Write the kubeconfig of a user (as a file name) with a bearer token; `server` may stand before it."""
         content = {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [
-                {"name": "test", "cluster": {"server": SERVER, "certificate-authority": str(self.pki.crt("ca"))}}
+                {"name": "test", "cluster": {"server": server, "certificate-authority": str(self.pki.crt("ca"))}}
             ],
             "users": [{"name": user, "user": {"token": token}}],
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": user}}],

@@ -1,6 +1,6 @@
 """What the scenarios share: plugins on the nodes, builders of manifests, what a container sees, what a node holds."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,9 +126,14 @@ def write_profile(folder: Path, name: str, *, cards: int) -> Path:
 
 
 @contextmanager
-def run_plugins(cluster: Cluster, profiles: Mapping[str, str], **flags: object) -> Iterator[dict[str, PluginProcess]]:
-    """Run a plugin on each node that is named, with that profile, and leave the cluster as it was."""
-    apply_chart_without_daemonset(cluster)
+def run_plugins(
+    cluster: Cluster, profiles: Mapping[str, str], values: Sequence[str] = (), **flags: object
+) -> Iterator[dict[str, PluginProcess]]:
+    """Run a plugin on each node that is named, with that profile, and leave the cluster as it was.
+
+    `values` are the chart's, as in `helm --set`.
+    """
+    apply_chart_without_daemonset(cluster, *values)
     plugins = {node: PluginProcess(cluster, node, profile, **flags) for node, profile in profiles.items()}
     try:
         with ExitStack() as running:
@@ -140,7 +145,7 @@ def run_plugins(cluster: Cluster, profiles: Mapping[str, str], **flags: object) 
             yield plugins
     finally:
         cluster.kubectl("delete", "resourceslices", "--all")
-        remove(cluster, *render_chart_without_daemonset(cluster), namespace=NAMESPACE)
+        remove(cluster, *render_chart_without_daemonset(cluster, *values), namespace=NAMESPACE)
 
 
 def remove(cluster: Cluster, *manifests: Manifest, namespace: str = "default") -> None:
