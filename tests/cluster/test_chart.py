@@ -8,7 +8,15 @@ import pytest
 
 from dra_driver.devices.simulated import parse_profile, profile_names
 from tests.cluster.conftest import ENABLED, Helm, Render
-from tests.support.manifest import CHART, Manifest, find_values, parse_manifests, refuse_unknown_fields
+from tests.support.manifest import (
+    CHART,
+    CLASS_CONDITIONS,
+    Manifest,
+    class_expression,
+    find_values,
+    parse_manifests,
+    refuse_unknown_fields,
+)
 
 CLASSES = ("accelerator.dra-driver.io", "gpu.dra-driver.io", "npu.dra-driver.io", "partition.dra-driver.io")
 PROFILE = """\
@@ -255,16 +263,9 @@ def test_by_default_the_plugin_is_on_every_node_whatever_its_taints(render: Rend
 
 def test_classes_select_by_driver_first_then_by_attributes_that_every_device_has(render: Render) -> None:
     manifests = render("driverName=gpus.example.com", "deviceClasses.npu.extendedResourceName=example.com/npu")
-    attributes = 'device.attributes["gpus.example.com"]'
-    expected = {
-        "accelerator": f"{attributes}.partition == false",
-        "gpu": f'{attributes}.type == "gpu" && {attributes}.partition == false',
-        "npu": f'{attributes}.type == "npu" && {attributes}.partition == false',
-        "partition": f"{attributes}.partition == true",
-    }
-    for name, condition in expected.items():
+    for name in CLASS_CONDITIONS:
         spec = manifests["DeviceClass", f"{name}.dra-driver.io"]["spec"]
-        assert spec["selectors"] == [{"cel": {"expression": f'device.driver == "gpus.example.com" && {condition}'}}]
+        assert spec["selectors"] == [{"cel": {"expression": class_expression(name, "gpus.example.com")}}]
         assert spec.get("extendedResourceName") == ("example.com/npu" if name == "npu" else None)
 
 

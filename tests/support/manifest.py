@@ -13,6 +13,14 @@ CHART = DEPLOY / "helm" / "dra-driver"
 
 Manifest = dict[str, Any]
 
+CLASS_CONDITIONS = {
+    "accelerator": "{attributes}.partition == false",
+    "gpu": '{attributes}.type == "gpu" && {attributes}.partition == false',
+    "npu": '{attributes}.type == "npu" && {attributes}.partition == false',
+    "partition": "{attributes}.partition == true",
+}
+"""What the chart's classes select."""
+
 _MODELS = {("resource.k8s.io/v1", "ResourceClaim"): "ResourceV1ResourceClaim"}
 """Kinds whose model has another name than version and kind, since the word is there twice in the API."""
 
@@ -25,6 +33,12 @@ def parse_manifests(text: str) -> list[Manifest]:
 def read_example(name: str) -> list[Manifest]:
     """Read the objects of an example."""
     return parse_manifests((EXAMPLES / name / "manifest.yaml").read_text("utf-8"))
+
+
+def class_expression(like: str, driver: str) -> str:
+    """Give the selector of the chart's class `<like>.dra-driver.io`."""
+    condition = CLASS_CONDITIONS[like].format(attributes=f'device.attributes["{driver}"]')
+    return f'device.driver == "{driver}" && {condition}'
 
 
 def example_names() -> list[str]:

@@ -1,4 +1,4 @@
-"""The chart starts the plugin with flags that it has."""
+"""The chart starts the plugin and the controller with flags that they have."""
 
 import json
 import re
@@ -6,6 +6,8 @@ import re
 import pytest
 import typer.main
 
+from controller import cli as controller_cli
+from controller.allocator import Policy
 from dra_driver.devices.simulated import profile_names
 from dra_driver.log import LogFormat, LogLevel
 from kubeletplugin.cli import app
@@ -21,6 +23,22 @@ def test_the_daemonset_gives_each_flag_that_the_plugin_has() -> None:
     known = {option for parameter in PARAMETERS for option in parameter.opts}
     given = set(re.findall(r"^ +- (--[a-z-]+)", DAEMONSET, re.MULTILINE))
     assert given == known - NOT_FOR_PODS
+
+
+def test_the_deployment_gives_each_flag_that_is_not_for_special_clusters() -> None:
+    parameters = typer.main.get_command(controller_cli.app).params
+    known = {option for parameter in parameters for option in parameter.opts}
+    deployment = (CHART / "templates" / "controller-deployment.yaml").read_text("utf-8")
+    given = set(re.findall(r"^ +- (--[a-z-]+)", deployment, re.MULTILINE))
+    special = {"--leader-elect", "--lease-duration", "--renew-deadline", "--retry-period"}
+    assert given == known - NOT_FOR_PODS - special
+
+
+def test_policies_of_the_chart_are_those_that_the_controller_knows() -> None:
+    known = [policy.value for policy in Policy]
+    classes = SCHEMA["properties"]["controller"]["properties"]["classes"]["items"]["properties"]
+    assert SCHEMA["definitions"]["policy"]["enum"] == known
+    assert classes["policy"]["enum"] == ["", *known]
 
 
 @pytest.mark.parametrize("name", ["level", "format"])
