@@ -120,9 +120,10 @@ class _Usage:
     def _share(self, index: int) -> Fraction:
         """Give how far the device is used, between 0 and 1: by the capacity of which most is taken."""
         candidate = self._table.candidates[index]
-        held = self._table.state.consumed.get(candidate.id)
-        if not held:
+        state = self._table.state
+        if candidate.id in state.whole or not candidate.capacity:
             return Fraction(int(self._is_used(index)))
+        held = state.consumed.get(candidate.id, Counter())
         parts = [Fraction(held[name], amount) for name, amount in candidate.capacity.items() if amount > 0]
         return max(parts, default=Fraction(0))
 

@@ -27,7 +27,7 @@ class AllocatedState:
     """The sum of all allocations; claims can be added and taken away one by one.
 
     `whole` counts exclusive allocations of a device, `shares` its shares, `consumed` sums what shares consume, in
-    nano-units.
+    nano-units; what is zero is left out, so that equal allocations give equal states, however they came about.
     """
 
     consumable_capacity: bool = True
@@ -88,7 +88,9 @@ class AllocatedState:
         consumed = self.consumed.setdefault(device, Counter())
         for name, quantity in result.consumed_capacity.items():
             consumed[name] += sign * quantity.nanos
-        if device not in self.shares:
+            if not consumed[name]:
+                del consumed[name]
+        if not consumed:
             del self.consumed[device]
 
 

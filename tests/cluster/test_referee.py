@@ -8,10 +8,11 @@ import os
 import pytest
 
 from tests.referee import ours, upstream
-from tests.referee.fuzz import Comparison, describe, fuzz
+from tests.referee.fuzz import ClusterComparison, Comparison, describe, fuzz
 from tests.referee.process import Referee
 
 _PROBLEMS = 2000
+_HISTORIES = 300
 _SEED = int(os.environ.get("DRA_DRIVER_TEST_SEED", "1"))
 
 
@@ -25,6 +26,13 @@ def comparison() -> object:
 @pytest.mark.parametrize("op", ours.OPERATIONS)
 def test_we_answer_random_questions_as_upstream(comparison: Comparison, op: str) -> None:
     tally = fuzz(comparison, op, _PROBLEMS, _SEED)
+    assert not tally.disagreements, "\n".join(describe(tally))
+
+
+@pytest.mark.timeout(300)
+def test_a_cluster_that_is_kept_up_to_date_answers_as_upstream() -> None:
+    with upstream.start() as theirs, ours.start() as own:
+        tally = fuzz(ClusterComparison(theirs, own), "cluster", _HISTORIES, _SEED)
     assert not tally.disagreements, "\n".join(describe(tally))
 
 

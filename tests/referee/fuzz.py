@@ -13,16 +13,20 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
 
-from tests.referee import generate_cel, generate_text, ours, shrink, upstream
+from tests.referee import generate_cel, generate_text, history, ours, shrink, upstream
 from tests.referee.agreement import find_differences
 from tests.referee.certificate import certifying_question
 from tests.referee.generate_allocation import allocate_question
+from tests.referee.generate_cluster import cluster_question
 from tests.referee.process import Answer, Question, Referee
 
 Drawn = tuple[Question, Callable[[Question, shrink.Disagrees], Question]]
 # How many questions of one kind are shrunk.
 _SHRUNK = 25
 _AGAIN = 40
+# Of the questions within histories every seventh is put to upstream, too.
+_SAMPLED = 7
+OPERATIONS = (*ours.OPERATIONS, "cluster")
 # Upstream's searches take microseconds or, if they explode, forever; those get a second chance.
 _TIMEOUT_MS = 1000
 _SECOND_TIMEOUT_MS = 20_000
@@ -87,6 +91,35 @@ class Comparison:
         return is_so
 
 
+class ClusterComparison(Comparison):
+    """Holds a cluster that is kept up to date against one that is looked at anew, and now and then against upstream."""
+
+    def compare(self, question: Question) -> tuple[tuple[str, ...], Answer, Answer]:
+        """Play a history; give the kinds of difference, and the last questions and answers that differ."""
+        kinds: list[str] = []
+        theirs: Answer = {}
+        own: Answer = {}
+        try:
+            for number, finding in enumerate(history.play(question)):
+                kinds += finding.kinds
+                if finding.asked is not None and number % _SAMPLED == 0:
+                    found, *answers = super().compare(finding.asked)
+                    if found and super().is_settled(finding.asked, answers[0]):
+                        kinds += (f"upstream: {kind}" for kind in found)
+                        theirs, own = answers
+        except history.BadEventError as error:
+            return (), {"badQuestion": str(error)}, {"badQuestion": str(error)}
+        except Exception as error:  # noqa: BLE001 - a defect is an answer
+            kinds.append(f"panic: {type(error).__name__}")
+            own = {"panic": f"{type(error).__name__}: {error}"}
+        return tuple(dict.fromkeys(kinds)), theirs, own
+
+    def is_settled(self, question: Question, theirs: Answer) -> bool:
+        """Tell that what was found counts: upstream was asked again where it differed."""
+        del question, theirs
+        return True
+
+
 def is_without_verdict(theirs: Answer) -> bool:
     """Tell whether upstream panicked, hung or ran into its time limit."""
     return "panic" in theirs or theirs.get("errorClass") == "timeout"
@@ -99,6 +132,7 @@ def draw(op: str, random: Random) -> Drawn:
         return question, lambda question, disagrees: shrink.shrink_expression(question, tree, disagrees)
     drawers = {
         "allocate": _allocate_question,
+        "cluster": cluster_question,
         "quantity": generate_text.quantity_question,
         "semver": generate_text.semver_question,
         "name": generate_text.name_question,
@@ -169,13 +203,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.referee.fuzz", description=__doc__)
     parser.add_argument("--problems", type=int, default=1000, help="questions of each operation, default 1000")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--op", action="append", choices=list(ours.OPERATIONS), help="default: all")
+    parser.add_argument("--op", action="append", choices=OPERATIONS, help="default: all")
     parser.add_argument("--report", type=Path, help="a folder to write minimal disagreements to")
     options = parser.parse_args()
     is_fine = True
     with upstream.start() as theirs, ours.start() as own:
-        for op in options.op or ours.OPERATIONS:
-            tally = fuzz(Comparison(theirs, own), op, options.problems, options.seed)
+        for op in options.op or OPERATIONS:
+            comparison = (ClusterComparison if op == "cluster" else Comparison)(theirs, own)
+            tally = fuzz(comparison, op, options.problems, options.seed)
             sys.stdout.write("".join(f"{line}\n" for line in describe(tally)))
             sys.stdout.flush()
             if options.report:

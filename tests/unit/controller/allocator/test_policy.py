@@ -105,7 +105,8 @@ def test_best_fit_does_not_ask_for_counters_where_partitions_are_off() -> None:
     takes = {"consumesCounters": [{"counterSet": "set", "counters": {"units": {"value": "1"}}}]}
     devices = a_slice(a_device("part", takes), a_device("whole"))
     features = Features(partitionable_devices=False)
-    problem = a_problem(a_claim(a_request()), devices, policy=Policy.BEST_FIT, features=features)
+    held = [a_holder("part")]
+    problem = a_problem(a_claim(a_request()), devices, policy=Policy.BEST_FIT, features=features, allocated=held)
     assert chosen(solve(problem)) == ["main=whole"]
 
 
