@@ -61,8 +61,8 @@ class Controller:
         pace = pace or Pace()
         self._settings = settings
         self._client = client
-        self._registry = build_registry()
-        self.metrics = Metrics(self._registry)
+        self.registry = build_registry()
+        self.metrics = Metrics(self.registry)
         self._recorder = EventRecorder(client, component=COMPONENT, host=settings.identity)
         self._election = LeaderElection(
             client,
@@ -97,7 +97,7 @@ class Controller:
         async with contextlib.AsyncExitStack() as servers:
             http = await serve_http(
                 self._settings.http_address,
-                registry=self._registry,
+                registry=self.registry,
                 alive={"watches": self._check_watches},
                 ready={"synced": self._check_synced},
             )

@@ -12,10 +12,10 @@ import structlog
 
 from controller.decider import Decider, Steps
 from controller.decision import Code, Decision, Leave, Place, Refuse, TakeBack
-from controller.double import find_double
+from controller.double import find_double, find_earlier
 from controller.metric import Metrics, Result
 from controller.ownership import is_gated
-from controller.pod_claim import is_live, is_pending, is_reserved_only_for
+from controller.pod_claim import is_live, is_pending
 from controller.queue import Queue
 from controller.state import Effect, State, find_node
 from controller.teller import Teller
@@ -38,7 +38,8 @@ class Timing:
     A node is avoided for `avoid_s` after kube-scheduler refused it. What the API server refuses for good is tried
     again after `refused_s`. Writes under way have `grace_s` to end when leadership does. `unknown_s` after a request
     without an answer it cannot arrive any more. An allocation whose Pods are all gone is left to Kubernetes for
-    `orphan_s`; it is looked for every `look_s`.
+    `orphan_s`; it is looked for every `look_s`. A part of a Pod's allocations is taken back once it has been as it is
+    for `settle_s`. After a conflict a Pod waits for up to `conflict_s`.
     """
 
     avoid_s: float = 60.0
@@ -48,15 +49,20 @@ class Timing:
     orphan_s: float = 30.0
     look_s: float = 10.0
     conflict_s: float = 0.2
+    settle_s: float = 2.0
 
 
 @dataclass(slots=True)
 class _Past:
-    """What happened to a Pod before: the node that was chosen last, and until when nodes are avoided."""
+    """What happened to a Pod before.
+
+    The node that was chosen last, until when nodes are avoided, and since when a part of its claims is as it is.
+    """
 
     uid: str
     node: str = ""
     avoided: dict[str, float] = field(default_factory=dict)
+    partial: tuple[tuple[str, ...], float] | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -159,9 +165,21 @@ class Leader:
                 self._start(tasks, self._write(key, pod, decision))
             case TakeBack():
                 self._refuse_text(pod, decision.because)
-                self._start(tasks, self._take_back(key, pod, decision.claims))
+                if self._is_settled(pod, decision.claims):
+                    self._start(tasks, self._take_back(key, pod, decision.claims))
+                else:
+                    self.queue.done(key, refused=True)
+                    self.queue.add_later(key, self.timing.settle_s)
             case _:
                 assert_never(decision)
+
+    def _is_settled(self, pod: Pod, claims: tuple[ResourceClaim, ...]) -> bool:
+        """Tell whether claims have been as they are for a while, so that nobody is about to write the rest of them."""
+        past, now = self._past_of(pod), self.monotonic()
+        versions = tuple(claim.metadata.resource_version for claim in claims)
+        if past.partial is None or past.partial[0] != versions:
+            past.partial = (versions, now)
+        return now - past.partial[1] >= self.timing.settle_s
 
     def _start(self, tasks: asyncio.TaskGroup, coroutine: Coroutine[Any, Any, None]) -> None:
         task = tasks.create_task(coroutine)
@@ -207,6 +225,7 @@ class Leader:
             if not is_written:
                 self.state.land([key_of(claim) for claim, _ in place.promises])
                 self.state.forget_choice(pod)
+                self.queue.retry_refused()
             self.queue.done(key)
         if is_written:
             self._tell_written(pod, place)
@@ -235,7 +254,11 @@ class Leader:
     def _keep_flying(self, key: ObjectKey, flying: set[ObjectKey]) -> None:
         """Count an allocation that may still arrive until it cannot, so that nobody else gets its devices."""
         flying.discard(key)
-        asyncio.get_running_loop().call_later(self.timing.unknown_s, self.state.land, [key])
+        asyncio.get_running_loop().call_later(self.timing.unknown_s, self._land_late, key)
+
+    def _land_late(self, key: ObjectKey) -> None:
+        self.state.land([key])
+        self.queue.retry_refused()
 
     async def _let_go(self, pod: Pod) -> None:
         """Remove the gate of the Pod as it is now, unless somebody else was given its devices before."""
@@ -243,20 +266,30 @@ class Leader:
         if current is None or current.metadata.uid != pod.metadata.uid:
             raise GivenUpError("pod is gone")
         wanted = self._wanted(pod)
-        claims = self.decider.find_held(current)
-        doubles = [text for claim in claims if (text := self._find_double(claim))]
-        if doubles:
-            for claim in claims:
-                if is_reserved_only_for(claim, pod):
-                    await self.writer.take_back(claim, wanted)
-            raise ApiConflictError(f"pod {key_of(pod)}: {'; '.join(doubles)}")
+        lost = [claim for claim in self.decider.find_held(current) if self._is_second(claim)]
+        if lost:
+            self.metrics.conflicts.inc()
+            self._past_of(pod).node = ""
+            for claim in lost:
+                await self.writer.take_back(claim, wanted)
+                self.metrics.taken_back.inc()
+            raise ApiConflictError(f"pod {key_of(pod)}: another controller was faster")
         if is_gated(current):
+            if self.decider.has_unallocated(current):
+                raise ApiConflictError(f"pod {key_of(pod)}: an allocation was taken back")
             await self.writer.ungate(current, wanted)
 
-    def _find_double(self, claim: ResourceClaim) -> str:
+    def _is_second(self, claim: ResourceClaim) -> bool:
+        """Tell whether a device of an allocation was somebody else's before; everything until then must be known."""
         own = self.state.own
         node = find_node(claim.status.allocation) if claim.status.allocation is not None else ""
-        return find_double(claim, own.state, own.pools(node) if node in own.nodes else ())
+        devices = find_double(claim, own.state, own.pools(node) if node in own.nodes else ())
+        if not devices:
+            return False
+        earlier = find_earlier(claim, devices, self.state.claims.values(), self.state.since)
+        if earlier is not None:
+            log.warning("device allocated twice", claim=str(key_of(claim)), earlier=str(key_of(earlier)), node=node)
+        return earlier is not None
 
     async def _take_back(self, key: ObjectKey, pod: Pod, claims: tuple[ResourceClaim, ...]) -> None:
         """Take back what a Pod cannot use, so that others can; then it is decided anew."""

@@ -18,6 +18,7 @@ from controller.pod_claim import find_keys, is_pending, is_reserved_for
 from dra_driver.api.core_v1 import Node, Pod
 from dra_driver.api.resource_v1 import AllocationResult, DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from dra_driver.kube.resource import ObjectKey, key_of
+from dra_driver.kube.view import parse_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,8 @@ class _Same:
 class State:
     """Nodes, slices, classes, rules, claims and Pods. Nothing here does I/O.
 
-    `own` allocates what the controller was given; `foreign` tells what kube-scheduler could allocate.
+    `own` allocates what the controller was given; `foreign` tells what kube-scheduler could allocate. `since` has the
+    resource versions at which allocations appeared.
     """
 
     selectors: SelectorCache
@@ -72,6 +74,7 @@ class State:
     claims: dict[ObjectKey, ResourceClaim] = field(default_factory=dict)
     pods: dict[ObjectKey, Pod] = field(default_factory=dict)
     flights: dict[ObjectKey, Flight] = field(default_factory=dict)
+    since: dict[ObjectKey, int] = field(default_factory=dict)
     users: dict[ObjectKey, set[ObjectKey]] = field(default_factory=dict)
     requested: dict[str, Requested] = field(default_factory=dict)
     _counted: dict[ObjectKey, tuple[str, Pod]] = field(default_factory=dict)
@@ -161,6 +164,10 @@ class State:
             self._count_pod(pod)
         held = old.status.allocation if old is not None else None
         holds = claim.status.allocation if claim is not None else None
+        if claim is None or holds is None:
+            self.since.pop(key, None)
+        elif held != holds:
+            self.since[key] = parse_version(claim.metadata.resource_version)
         return Effect(users, may_help=held is not None and held != holds)
 
     def set_pod(self, key: ObjectKey, pod: Pod | None) -> Effect:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import structlog
 
 from controller.metric import Metrics
-from controller.ownership import FINALIZER
+from controller.ownership import FINALIZER, is_gated
 from controller.patch import (
     build_allocation,
     build_deallocation,
@@ -26,7 +26,7 @@ from controller.patch import (
 from controller.pod_claim import is_reserved_for, refer_to
 from dra_driver.api.core_v1 import Pod
 from dra_driver.api.resource_v1 import AllocationResult, ResourceClaim
-from dra_driver.errors import ApiConflictError, ApiError, ApiUnavailableError
+from dra_driver.errors import ApiConflictError, ApiError, ApiInvalidError, ApiUnavailableError
 from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.cache import Cache
 from dra_driver.kube.client import ApiClient, PatchKind
@@ -94,7 +94,16 @@ class Writer:
         async def send() -> Pod:
             return await self.client.patch(PODS, name, build_ungating(pod), kind=PatchKind.JSON, namespace=namespace)
 
-        written = await self._insist(send, wanted)
+        async def read() -> Pod:
+            return await self.client.get(PODS, name, namespace=namespace)
+
+        try:
+            written = await self._insist(send, wanted)
+        except ApiInvalidError:
+            # The gate is gone already, by an earlier attempt or somebody else; or the Pod is another one.
+            written = await self._insist(read, wanted)
+            if is_gated(written) and written.metadata.uid == pod.metadata.uid:
+                raise
         self.pods.record_write(written)
 
     async def _patch(

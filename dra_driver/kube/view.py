@@ -40,11 +40,11 @@ class View(Generic[T]):
 
     def has_seen(self, version: str) -> bool:
         """Tell whether the watch has passed a resource version; what is no number counts as passed."""
-        return _number(version) <= self._seen
+        return parse_version(version) <= self._seen
 
     def replace(self, values: Iterable[T], version: str, now: float) -> Keys:
         """Take over a list as of `version`, apart from own writes and deletions that are newer than it."""
-        self._seen = _number(version)
+        self._seen = parse_version(version)
         listed = {key_of(value): value for value in values if not self._is_deleted(value, now)}
         for key, write in self._written.items():
             if write.version > self._seen and now < write.until:
@@ -81,11 +81,11 @@ class View(Generic[T]):
 
     def record_write(self, value: T, now: float) -> Keys:
         """Take over what an own create, update or patch returned, unless the watch has passed it."""
-        key, version = key_of(value), _number(value.metadata.resource_version)
+        key, version = key_of(value), parse_version(value.metadata.resource_version)
         if version and version <= self._seen:
             return _NONE
         current = self._objects.get(key)
-        if current is not None and _number(current.metadata.resource_version) > version > 0:
+        if current is not None and parse_version(current.metadata.resource_version) > version > 0:
             return _NONE
         self._objects[key] = value
         if version:
@@ -104,19 +104,20 @@ class View(Generic[T]):
         return frozenset((key,))
 
     def _see(self, value: T) -> None:
-        self._seen = max(self._seen, _number(value.metadata.resource_version))
+        self._seen = max(self._seen, parse_version(value.metadata.resource_version))
 
     def _is_stale(self, key: ObjectKey, value: T, now: float) -> bool:
         write = self._written.get(key)
-        return write is not None and now < write.until and 0 < _number(value.metadata.resource_version) < write.version
+        version = parse_version(value.metadata.resource_version)
+        return write is not None and now < write.until and 0 < version < write.version
 
     def _is_deleted(self, value: T, now: float) -> bool:
         """Whether we deleted it, and the server does not say that finalizers hold it."""
         return value.metadata.deletion_timestamp is None and now < self._deleted.get(value.metadata.uid, now)
 
 
-def _number(version: str) -> int:
-    """Return a resource version as a number, 0 if it is none."""
+def parse_version(version: str) -> int:
+    """Return a resource version as a number that grows with every write of the kind, 0 if it is none."""
     return int(version) if version.isascii() and version.isdecimal() else 0
 
 

@@ -162,6 +162,10 @@ class TestApiServer:
         """How many watches are open."""
         return len(self._watches)
 
+    def watches_of(self, plural: str) -> list[_Watch]:
+        """Return the open watches of a kind."""
+        return [watch for watch in self._watches if watch.kind.plural == plural]
+
     def cut_watches(self) -> None:
         """Reset the connection of every watch."""
         for watch in self._watches:

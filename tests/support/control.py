@@ -26,7 +26,9 @@ TAINT = {"key": "dra-driver.io/allocator", "value": "controller", "effect": "NoS
 
 QUICK = Pace(
     watch=WatchTiming(backoff=Backoff(initial_s=0.01, max_s=0.1), healthy_s=0.0),
-    leader=Timing(avoid_s=0.5, refused_s=0.1, grace_s=0.5, unknown_s=1.0, orphan_s=0.2, look_s=0.05, conflict_s=0.05),
+    leader=Timing(
+        avoid_s=0.5, refused_s=0.1, grace_s=0.5, unknown_s=1.0, orphan_s=0.2, look_s=0.05, conflict_s=0.05, settle_s=0.1
+    ),
     teller=Patience(refused_s=0.02, missing_s=0.1),
     writer=Backoff(initial_s=0.01, max_s=0.1),
 )
@@ -207,7 +209,7 @@ class ControlPlane:
             controller = Controller(Settings(**(values | settings)), client, pace)
             stop = asyncio.Event()
             task = asyncio.create_task(controller.run(stop))
-            running = Running(controller, task)
+            running = Running(controller, task, stop)
             try:
                 yield running
             finally:
@@ -221,6 +223,13 @@ class Running:
 
     controller: Controller
     task: asyncio.Task[None]
+    stop: asyncio.Event
+
+    def value(self, name: str, **labels: str) -> float:
+        """Return a metric."""
+        value = self.controller.registry.get_sample_value(f"dra_controller_{name}", labels)
+        assert value is not None
+        return value
 
     async def leading(self) -> None:
         """Wait until it decides."""

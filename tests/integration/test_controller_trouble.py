@@ -1,0 +1,201 @@
+"""The controller when others write, too, and when the API server is slow, forgetful or away."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+from controller.metric import PodState
+from tests.support.api_fault import Fault
+from tests.support.control import QUICK, ControlPlane, Manifest, a_claim, a_pod
+from tests.support.kube import running
+from tests.support.wait import until
+
+
+def allocated(claim: Manifest, device: str, pod: str = "other") -> Manifest:
+    """Give the claim a device of node-a, as another controller would."""
+    result = {"request": "r0", "driver": "accel.dra-driver.io", "pool": "node-a", "device": device}
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-a"]}]}]
+    status = {
+        "allocation": {"devices": {"results": [result]}, "nodeSelector": {"nodeSelectorTerms": terms}},
+        "reservedFor": [{"resource": "pods", "name": pod, "uid": f"uid-{pod}"}],
+    }
+    return claim | {"status": status}
+
+
+async def test_a_claim_that_somebody_labels_meanwhile_is_read_again(control: ControlPlane) -> None:
+    control.put_cluster(node_a=["gpu-0"])
+    fault = control.server.inject(Fault("delay", path="claim-1/status", method="PATCH"))
+    async with control.controller() as run:
+        control.put(a_claim(), a_pod("pod-1", "claim-1"))
+        await until(lambda: not fault.times)
+        claim = control.claim()
+        claim["metadata"]["labels"] = {"team": "red"}
+        control.put(claim)
+        fault.released.set()
+        await until(lambda: not control.is_gated())
+        assert run.value("conflicts_total") == 1
+    assert control.devices() == ["node-a/gpu-0"]
+
+
+async def test_a_device_that_another_controller_gave_away_first_is_given_up(control: ControlPlane) -> None:
+    control.put_cluster(node_a=["gpu-0", "gpu-1"])
+    fault = control.server.inject(Fault("delay", path="claim-1/status", method="PATCH"))
+    other = control.put_one(a_claim("other"))
+    async with control.controller() as run:
+        control.put(a_claim(), a_pod("pod-1", "claim-1"))
+        await until(lambda: not fault.times)
+        control.put(allocated(other, "gpu-0"))
+        fault.released.set()
+        await until(lambda: not control.is_gated())
+        assert run.value("conflicts_total") == 1
+    assert (control.devices("other"), control.devices()) == (["node-a/gpu-0"], ["node-a/gpu-1"])
+
+
+async def test_a_claim_that_another_controller_allocated_first_is_taken_as_it_is(control: ControlPlane) -> None:
+    control.put_cluster(node_a=["gpu-0", "gpu-1"])
+    fault = control.server.inject(Fault("delay", path="claim-1/status", method="PATCH"))
+    claim = control.put_one(a_claim())
+    async with control.controller():
+        pod = control.put_one(a_pod("pod-1", "claim-1"))
+        await until(lambda: not fault.times)
+        theirs = allocated(control.claim(), "gpu-1", "pod-1")
+        theirs["status"]["reservedFor"][0]["uid"] = pod["metadata"]["uid"]
+        control.put(theirs)
+        fault.released.set()
+        await until(lambda: not control.is_gated())
+    assert control.devices() == ["node-a/gpu-1"]
+    assert control.claim()["metadata"]["uid"] == claim["metadata"]["uid"]
+
+
+async def test_two_controllers_that_both_believe_to_lead_give_nothing_twice(control: ControlPlane) -> None:
+    control.put_cluster(**{f"node_{name}": ["gpu-0", "gpu-1"] for name in "abcd"})
+    names = [f"pod-{number}" for number in range(10)]
+
+    async def watch_over() -> None:
+        """Check that no two Pods without a gate have the same device."""
+        while True:
+            tick = control.server.store.tick
+            free = [name for name in names if any(pod == name for pod in pods()) and not control.is_gated(name)]
+            devices = [device for name in free for device in control.devices(f"claim-{name}")]
+            assert len(devices) == len(set(devices)), devices
+            await tick.wait()
+
+    def pods() -> list[str]:
+        return [pod["metadata"]["name"] for pod in control.server.all("pods")]
+
+    async with (
+        running(watch_over()) as watching,
+        control.controller(policy="spread") as first,
+        control.controller(identity="two") as second,
+    ):
+        await first.leading()
+        await second.leading()
+        for name in names:
+            control.put(a_claim(f"claim-{name}"), a_pod(name, f"claim-{name}"))
+            await asyncio.sleep(0)
+        await until(lambda: sum(not control.is_gated(name) for name in names) == 8, within_s=20)
+        await until(lambda: sum(bool(control.devices(f"claim-{name}")) for name in names) == 8)
+        assert not watching.done()
+    control.check()
+
+
+async def test_watches_that_are_too_old_are_begun_again(control: ControlPlane) -> None:
+    control.put_cluster(node_a=["gpu-0", "gpu-1"])
+    async with control.controller() as run:
+        await run.leading()
+        await control.server.stop()
+        control.put(a_claim("one"), a_pod("pod-1", "one"))
+        control.server.compact()
+        await control.server.start()
+        await until(lambda: not control.is_gated())
+        control.server.send_error(410)
+        control.put(a_claim("two"), a_pod("pod-2", "two"))
+        await until(lambda: not control.is_gated("pod-2"))
+    control.check()
+
+
+async def test_an_api_server_that_is_busy_is_left_alone_as_long_as_it_asks(control: ControlPlane) -> None:
+    control.put_cluster(node_a=["gpu-0"])
+    busy = Fault("status", path="claim-1", method="PATCH", times=2, status=429, headers={"Retry-After": "1"})
+    control.server.inject(busy)
+    async with control.controller():
+        started = asyncio.get_running_loop().time()
+        control.put(a_claim(), a_pod("pod-1", "claim-1"))
+        await until(lambda: not control.is_gated())
+        assert asyncio.get_running_loop().time() - started >= 2
+    assert len(control.writes()) == 5
+
+
+async def test_what_the_api_server_refuses_for_good_is_told_and_tried_again_later(control: ControlPlane) -> None:
+    control.put_cluster(node_a=["gpu-0", "gpu-1"])
+    control.server.inject(Fault("status", path="one/status", method="PATCH", times=2, status=403))
+    async with control.controller():
+        control.put(a_claim("one"), a_pod("pod-1", "one"), a_claim("two"), a_pod("pod-2", "two"))
+        await until(lambda: not control.is_gated("pod-2"))
+        await until(lambda: not control.is_gated())
+        await until(lambda: control.events("pod-1", "AllocationFailed"))
+    control.check()
+
+
+async def test_a_watch_that_says_nothing_lets_no_pod_go_until_it_is_heard_again(control: ControlPlane) -> None:
+    control.put_cluster(node_a=["gpu-0"])
+    control.put(a_claim())
+    pace = replace(QUICK, watch=replace(QUICK.watch, silence_s=1.0))
+    async with control.controller(pace) as run:
+        await run.leading()
+        for watch in control.server.watches_of("resourceclaims"):
+            watch.silent = True
+        control.put(a_pod("pod-1", "claim-1"))
+        await until(control.devices)
+        assert control.is_gated()
+        await until(lambda: not control.is_gated())
+
+
+async def test_a_pod_that_is_deleted_while_its_claim_is_written_holds_nothing(control: ControlPlane) -> None:
+    control.put_cluster(node_a=["gpu-0"])
+    fault = control.server.inject(Fault("delay", path="claim-1/status", method="PATCH"))
+    async with control.controller():
+        control.put(a_claim(), a_pod("pod-1", "claim-1"), a_claim("two"), a_pod("pod-2", "two"))
+        await until(lambda: not fault.times)
+        control.server.remove("pods", "pod-1", "default")
+        fault.released.set()
+        await until(lambda: not control.is_gated("pod-2"))
+    assert (control.devices(), control.devices("two")) == ([], ["node-a/gpu-0"])
+
+
+async def test_a_request_without_an_answer_is_given_up_with_its_pod_but_its_device_is_kept_a_while(
+    control: ControlPlane,
+) -> None:
+    control.put_cluster(node_a=["gpu-0"])
+    control.server.inject(Fault("reset", path="claim-1/status", method="PATCH", times=1000))
+    async with control.controller() as run:
+        control.put(a_claim(), a_pod("pod-1", "claim-1"))
+        await until(lambda: any("claim-1/status" in write for write in control.writes()))
+        control.server.remove("pods", "pod-1", "default")
+        control.put(a_claim("two"), a_pod("pod-2", "two"))
+        await until(lambda: run.controller.leader.queue.sizes()[PodState.REFUSED])
+        assert control.is_gated("pod-2")
+        await until(lambda: not control.is_gated("pod-2"))
+
+
+async def test_a_standby_takes_over_when_the_leader_ends(control: ControlPlane) -> None:
+    control.put_cluster(node_a=["gpu-0", "gpu-1"])
+    lease: dict[str, Any] = {
+        "leader_elect": True,
+        "lease_duration_s": 1.0,
+        "renew_deadline_s": 0.6,
+        "retry_period_s": 0.1,
+    }
+    async with control.controller(**lease) as first:
+        await first.leading()
+        async with control.controller(identity="two", **lease) as second:
+            await until(lambda: second.controller.state.nodes)
+            control.put(a_claim("one"), a_pod("pod-1", "one"))
+            await until(lambda: not control.is_gated())
+            assert not second.controller.leader.is_leading
+            assert (first.value("leader"), second.value("leader")) == (1, 0)
+            first.stop.set()
+            await first.end()
+            control.put(a_claim("two"), a_pod("pod-2", "two"))
+            await until(lambda: not control.is_gated("pod-2"))
+    control.check()
