@@ -6,6 +6,8 @@ from pathlib import Path
 import typer
 from prometheus_client import CollectorRegistry
 
+from controller import cli as controller_cli
+from controller.metric import Metrics as ControllerMetrics
 from dra_driver.api.config_v1alpha1 import API_VERSION, KIND, DeviceConfig, default_device_config
 from dra_driver.devices.attribute import ATTRIBUTES
 from dra_driver.devices.simulated import profile_names, read_profile
@@ -33,7 +35,8 @@ def render_reference() -> str:
         _attributes(),
         _capacities(),
         _device_config(),
-        _flags(),
+        _flags("dra-kubeletplugin", cli.app),
+        _flags("dra-controller", controller_cli.app),
         _metrics(),
         _profiles(),
         _overrides(),
@@ -82,8 +85,8 @@ def _device_config() -> str:
     return text + _table(("field", "value", "default"), rows)
 
 
-def _flags() -> str:
-    command = typer.main.get_command(cli.app)
+def _flags(name_of_command: str, app: typer.Typer) -> str:
+    command = typer.main.get_command(app)
     rows = []
     for parameter in command.params:
         name = max(parameter.opts, key=len)
@@ -92,7 +95,7 @@ def _flags() -> str:
             continue
         default = "required" if parameter.required else _default(parameter.default)
         rows.append((f"`{name}`", variable, default, getattr(parameter, "help", "") or ""))
-    return "## Flags of dra-kubeletplugin\n\n" + _table(("flag", "environment", "default", "meaning"), rows)
+    return f"## Flags of {name_of_command}\n\n" + _table(("flag", "environment", "default", "meaning"), rows)
 
 
 def _default(value: object) -> str:
@@ -103,12 +106,13 @@ def _metrics() -> str:
     registry = CollectorRegistry()
     Metrics(registry)
     PublishMetrics(registry)
+    ControllerMetrics(registry)
     rows = []
     for family in sorted(registry.collect(), key=lambda family: family.name):
         labels = sorted({label for sample in family.samples for label in sample.labels} - {"le"})
         suffix = "_total" if family.type == "counter" else ""
         rows.append((f"`{family.name}{suffix}`", family.type, ", ".join(labels), family.documentation))
-    text = "## Metrics\n\nServed at `/metrics`; `/healthz` and `/readyz` are for probes.\n\n"
+    text = "## Metrics\n\nServed by each process at `/metrics`; `/healthz` and `/readyz` are for probes.\n\n"
     return text + _table(("metric", "type", "labels", "meaning"), rows)
 
 
