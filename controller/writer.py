@@ -65,7 +65,13 @@ class Writer:
     ) -> ResourceClaim:
         """Protect a claim, and then allocate it and reserve it for the Pod at once."""
         if FINALIZER not in claim.metadata.finalizers:
-            claim = await self._patch(claim, build_protection(claim), "", wanted, _is_protected)
+            claim = await self._patch(
+                claim,
+                build_protection(claim),
+                "",
+                wanted,
+                lambda found: _is_protected(found) and _is_unallocated(found),
+            )
         stamp = self.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         patch = build_allocation(claim, allocation, refer_to(pod), stamp)
 
