@@ -10,14 +10,15 @@ from typing import Final
 
 import msgspec
 
+from dra_driver.allocator import ALLOCATION_GATE, ALLOCATOR_KEY, ALLOCATOR_TAINT, Allocator, allocator_of
 from dra_driver.api.core_v1 import Node, Pod
 from dra_driver.api.resource_v1 import Device, DeviceClass, DeviceTaint, ResourceClaim, ResourceSlice
 
-KEY: Final = "dra-driver.io/allocator"
-CONTROLLER: Final = "controller"
-GATE: Final = "dra-driver.io/allocation"
+KEY: Final = ALLOCATOR_KEY
+CONTROLLER: Final = Allocator.CONTROLLER.value
+GATE: Final = ALLOCATION_GATE
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
-TAINT_EFFECT: Final = "NoSchedule"
+TAINT_EFFECT: Final = ALLOCATOR_TAINT.effect
 TAINT: Final = f"{KEY}={CONTROLLER}:{TAINT_EFFECT}"
 
 
@@ -34,12 +35,12 @@ class Owner(StrEnum):
 
 def is_given(node: Node) -> bool:
     """Tell whether an administrator gave the node to the controller."""
-    return node.metadata.labels.get(KEY) == CONTROLLER
+    return allocator_of(node.metadata.labels) is Allocator.CONTROLLER
 
 
 def is_own_class(device_class: DeviceClass) -> bool:
     """Tell whether claims for the class are allocated by the controller."""
-    return device_class.metadata.labels.get(KEY) == CONTROLLER
+    return allocator_of(device_class.metadata.labels) is Allocator.CONTROLLER
 
 
 def class_names(claim: ResourceClaim) -> tuple[str, ...]:
