@@ -47,14 +47,13 @@ def reduce_features(features: Features, dropped: Iterable[DroppedField]) -> Feat
 
 
 def _diff(path: str, gate: Gate | None, sent: object, kept: object) -> Iterator[DroppedField]:
-    if sent is None or sent in ((), {}):
+    if sent is None or sent in ((), {}) or sent == kept:
         return
     match sent:
         case msgspec.Struct() if isinstance(kept, type(sent)):
-            for field in msgspec.structs.fields(sent):
-                if field.encode_name not in _SET_BY_SERVER:
-                    values = getattr(sent, field.name), getattr(kept, field.name)
-                    name = field.encode_name
+            for field, name in zip(sent.__struct_fields__, sent.__struct_encode_fields__, strict=True):
+                if name not in _SET_BY_SERVER:
+                    values = getattr(sent, field), getattr(kept, field)
                     yield from _diff(f"{path}.{name}", GATE_OF_FIELD.get(name, gate), *values)
         case dict() if isinstance(kept, dict) and kept:
             for key, value in sent.items():
@@ -62,5 +61,5 @@ def _diff(path: str, gate: Gate | None, sent: object, kept: object) -> Iterator[
         case tuple() if isinstance(kept, tuple) and kept:
             for position, value in enumerate(sent):
                 yield from _diff(f"{path}[*]", gate, value, kept[position] if position < len(kept) else None)
-        case _ if sent != kept:
+        case _:
             yield DroppedField(path, gate)
