@@ -13,6 +13,7 @@ from controller.decider import Decider
 from controller.follower import Follower
 from controller.leader import Leader, Timing
 from controller.metric import Metrics, PodState
+from controller.refusal_text import explain_refusal
 from controller.setting import Settings
 from controller.state import Effect, State
 from controller.teller import Patience, Teller
@@ -85,7 +86,7 @@ class Controller:
                 self.metrics,
                 pace.writer,
             ),
-            Teller(self._recorder, pace.teller),
+            Teller(self._recorder, partial(explain_refusal, self.state), pace.teller),
             self.metrics,
             pace.leader,
         )

@@ -4,7 +4,8 @@ A decision is made in steps, between which the event loop may do other things an
 itself is found in one step, and is true of the state as it then is.
 """
 
-from collections.abc import Generator, Iterable, Sequence
+from collections import Counter
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -16,7 +17,7 @@ from controller.allocator.node_selection import matches_selector
 from controller.allocator.policy import ANNOTATION
 from controller.decision import Code, Decision, Leave, Place, Refuse, TakeBack
 from controller.node_order import NodeUse, count_devices, measure_node, order_nodes
-from controller.ownership import GATE, TAINT, Owner, class_names, is_gated, is_own_class, owner_of
+from controller.ownership import CONTROLLER, GATE, KEY, TAINT, Owner, class_names, is_gated, is_own_class, owner_of
 from controller.placement import find_misfit, sum_requests
 from controller.pod_claim import find_claims, is_pending, is_reserved_for, is_reserved_only_for
 from controller.state import State
@@ -80,14 +81,19 @@ class Decider:
         owners = [owner_of(claim, self.state.classes) for claim in found.claims]
         is_known = not found.missing and Owner.UNKNOWN not in owners
         if not any(map(self._has_own_class, found.claims)) and (is_known or not is_gated(pod)):
-            return Leave()
+            return _explain_foreign(pod, _sort_claims(found.claims, owners)) if is_known else Leave()
         refusal = self._find_obstacle(pod, found.claims, owners, found.missing)
         if refusal is not None:
             return refusal
-        parts = _sort_claims(found.claims, owners)
-        if not parts.wanted and (not is_gated(pod) or all(is_reserved_for(claim, pod) for claim in parts.held)):
-            return Place("") if is_gated(pod) else Leave()
-        decision = yield from self._find_node(pod, parts, frozenset(avoided), budget)
+        return (yield from self._serve(pod, _sort_claims(found.claims, owners), frozenset(avoided), budget))
+
+    def _serve(self, pod: Pod, parts: _Parts, avoided: frozenset[str], budget: int) -> Steps:
+        """Decide about a Pod whose claims are all there."""
+        if not parts.wanted and not is_gated(pod):
+            return Leave()
+        if not parts.wanted and all(is_reserved_for(claim, pod) for claim in parts.held):
+            return Place("")
+        decision = yield from self._find_node(pod, parts, avoided, budget)
         if isinstance(decision, Refuse) and decision.code is not Code.UNDECIDED:
             lonely = tuple(claim for claim in parts.held if is_reserved_only_for(claim, pod))
             if lonely and parts.wanted:
@@ -185,9 +191,9 @@ class _Search:
     policy: Policy
     avoided: frozenset[str]
     budget: int
-    nodes: dict[str, str] = field(default_factory=dict)
+    misfits: dict[str, str] = field(default_factory=dict)
+    short: list[str] = field(default_factory=list)
     undecided: list[str] = field(default_factory=list)
-    are_devices_short: bool = False
     _requests: dict[str, int] = field(init=False)
     _wanted: list[ResourceClaim] = field(init=False)
 
@@ -212,29 +218,26 @@ class _Search:
         """Say why nothing was found."""
         wanted = tuple(self.parts.wanted)
         if not self.state.own.nodes:
-            text = "no node is labelled dra-driver.io/allocator=controller"
-            return Refuse(Code.NO_NODE, text, wanted)
+            return Refuse(Code.NO_NODE, f"no node is labelled {KEY}={CONTROLLER}", wanted)
         if self.undecided:
             text = f"{len(self.undecided)} nodes: not decided yet, trying harder"
-            return Refuse(Code.UNDECIDED, text, wanted, self.nodes, tuple(self.undecided))
-        if self.are_devices_short:
-            return Refuse(Code.DEVICES, _summarize(self.nodes), wanted, self.nodes)
-        if all(text == _NO_TAINT for text in self.nodes.values()):
-            return Refuse(Code.NO_TAINT, _summarize(self.nodes), wanted, self.nodes)
-        return Refuse(Code.NODE, _summarize(self.nodes), wanted, self.nodes)
+            return Refuse(Code.UNDECIDED, text, wanted, self.misfits, tuple(self.short), tuple(self.undecided))
+        code = Code.DEVICES if self.short else Code.NODE
+        if not self.short and all(text == NO_TAINT for text in self.misfits.values()):
+            code = Code.NO_TAINT
+        return Refuse(code, _count_misfits(self.misfits, self.short), wanted, self.misfits, tuple(self.short))
 
     def _takes_pod(self, name: str) -> bool:
         """Tell whether the node takes the Pod, as far as its claims are not concerned."""
         node = self.state.own.nodes.get(name)
         if node is None:
             return False
-        problem = self._find_problem(node)
+        problem = self._find_problem(name, node)
         if problem:
-            self.nodes[name] = problem
+            self.misfits[name] = problem
         return not problem
 
-    def _find_problem(self, node: Node) -> str:
-        name = node.metadata.name
+    def _find_problem(self, name: str, node: Node) -> str:
         for claim in self.parts.allocated:
             allocation = claim.status.allocation
             selector = allocation.node_selector if allocation is not None else None
@@ -259,16 +262,13 @@ class _Search:
             return Place(answer.node, tuple(results), reservations)
         self.undecided += answer.undecided
         for name in names:
-            self.nodes[name] = answer.errors.get(name) or self._explain_devices(name)
+            if name in answer.errors:
+                self.misfits[name] = answer.errors[name]
+            elif self.state.own.pools(name):
+                self.short.append(name)
+            else:
+                self.misfits[name] = NO_TAINT if self.state.foreign.pools(name) else "no devices"
         return None
-
-    def _explain_devices(self, name: str) -> str:
-        if name in self.undecided:
-            return "not decided yet"
-        if not self.state.own.pools(name):
-            return _NO_TAINT if self.state.foreign.pools(name) else "no devices"
-        self.are_devices_short = True
-        return "devices do not suffice"
 
     def _find_promises(self, node: str) -> tuple[tuple[ResourceClaim, AllocationResult], ...] | None:
         """Give what kube-scheduler would find on the node for the claims that are its own; None if nothing."""
@@ -278,19 +278,18 @@ class _Search:
         try:
             answer = self.state.foreign.allocate(expected, node, budget=self.budget)
         except AllocationError as error:
-            self.nodes[node] = str(error)
+            self.misfits[node] = str(error)
             return None
         if isinstance(answer, Allocated):
             return tuple(zip(expected, answer.results, strict=True))
         if isinstance(answer, Undecided):
             self.undecided.append(node)
         names = ", ".join(str(key_of(claim)) for claim in expected)
-        self.nodes[node] = f"devices of kube-scheduler do not suffice for claim {names}"
-        self.are_devices_short = True
+        self.misfits[node] = f"its devices of kube-scheduler do not suffice for claim {names}"
         return None
 
 
-_NO_TAINT: Final = f"devices lack the taint {TAINT}"
+NO_TAINT: Final = f"devices lack the taint {TAINT}"
 
 
 def _sort_claims(claims: Sequence[ResourceClaim], owners: Sequence[Owner]) -> _Parts:
@@ -317,10 +316,24 @@ def _read_policy(subject: str, text: str) -> Policy:
         raise ValueError(f"{subject}: annotation {ANNOTATION}: {error}") from error
 
 
-def _summarize(nodes: dict[str, str]) -> str:
+def _explain_foreign(pod: Pod, parts: _Parts) -> Refuse | Leave:
+    """Tell why kube-scheduler found no node, if it did not, for a Pod that is its own."""
+    if parts.expected and _is_unschedulable(pod):
+        return Refuse(Code.FOREIGN, "kube-scheduler found no node", tuple(parts.expected))
+    return Leave()
+
+
+def _is_unschedulable(pod: Pod) -> bool:
+    return any(
+        condition.type == "PodScheduled" and condition.status == "False" and condition.reason == "Unschedulable"
+        for condition in pod.status.conditions
+    )
+
+
+def _count_misfits(misfits: Mapping[str, str], short: Sequence[str]) -> str:
     """Count nodes by what keeps them from taking the Pod."""
-    counts: dict[str, int] = {}
-    for text in nodes.values():
-        counts[text] = counts.get(text, 0) + 1
-    parts = [f"{count} {'node' if count == 1 else 'nodes'}: {text}" for text, count in sorted(counts.items())]
-    return "; ".join(parts)
+    counts = Counter(misfits.values())
+    counts["devices do not suffice"] += len(short)
+    return "; ".join(
+        f"{count} {'node' if count == 1 else 'nodes'}: {text}" for text, count in sorted(counts.items()) if count
+    )

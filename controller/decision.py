@@ -29,6 +29,8 @@ class Code(StrEnum):
     DEVICES = "DevicesDoNotFit"
     UNDECIDED = "Undecided"
     """The search was given up; it is tried again with a larger budget."""
+    FOREIGN = "KubeSchedulerRefuses"
+    """The Pod is kube-scheduler's, which found no node; why is told, and nothing else done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +56,17 @@ class TakeBack:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """The Pod has to wait, until something changes. `nodes` says why each of them does not take it."""
+    """The Pod has to wait, until something changes.
+
+    `claims` are those that are not served. `misfits` says why nodes do not take the Pod, `short` are nodes on which the
+    devices do not suffice, `undecided` those of them of which that is not certain.
+    """
 
     code: Code
     text: str
     claims: tuple[ResourceClaim, ...] = ()
-    nodes: Mapping[str, str] = field(default_factory=dict)
+    misfits: Mapping[str, str] = field(default_factory=dict)
+    short: tuple[str, ...] = ()
     undecided: tuple[str, ...] = ()
 
 

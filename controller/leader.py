@@ -110,6 +110,7 @@ class Leader:
                 try:
                     self._add_all()
                     tasks.create_task(self._look_for_orphans(tasks))
+                    tasks.create_task(self.teller.run())
                     while True:
                         await self._decide(await self.queue.next(), tasks)
                 except asyncio.CancelledError:

@@ -29,7 +29,7 @@ QUICK = Pace(
     leader=Timing(
         avoid_s=0.5, refused_s=0.1, grace_s=0.5, unknown_s=1.0, orphan_s=0.2, look_s=0.05, conflict_s=0.05, settle_s=0.1
     ),
-    teller=Patience(refused_s=0.02, missing_s=0.1),
+    teller=Patience(refused_s=0.02, missing_s=0.1, again_s=0.1),
     writer=Backoff(initial_s=0.01, max_s=0.1),
 )
 
