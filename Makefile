@@ -4,16 +4,25 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help test check coverage test-cluster format lock proto docs benchmark clean
+.PHONY: help demo test check coverage test-cluster format lock proto docs benchmark clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(VENV)/.installed: requirements-dev.txt pyproject.toml
-	$(PYTHON) -m venv $(VENV)
+# What runs, without what builds and tests it: enough for the demo, in half the time.
+$(VENV)/.runtime: requirements.txt
+	@echo "Installing into $(VENV) what the driver needs, once"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r requirements.txt
+	@touch $@
+
+$(VENV)/.installed: requirements-dev.txt pyproject.toml $(VENV)/.runtime
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
+
+demo: $(VENV)/.runtime ## Watch claims go from YAML to containers, in this process (ARGS=--keep keeps it running)
+	@$(BIN)/python -m kubectl_dra demo $(ARGS)
 
 test: $(VENV)/.installed ## Run unit, contract and integration tests (no root, no cluster)
 	$(BIN)/python -m pytest

@@ -1,5 +1,6 @@
 """The command `kubectl dra`: flags to calls, outcomes to exit codes."""
 
+import signal
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated
@@ -39,11 +40,12 @@ def _options(
 
 
 @app.command(
-    help="""Watch claims go from YAML to prepared containers, in a cluster that runs in this process.
+    help="""Watch claims go from YAML to prepared containers.
 
-    Needs no cluster, no GPU and no root. Each scene shows the YAML, what happened, and why: published devices, two
-    cards of one NVLink domain, shares of one card, a hardware partition, a list of priorities, a claim that does not
-    fit and the reason, the files that a container gets, and the deletion that frees all.
+    A cluster runs in this process: no GPU, no cluster and no root are needed. Each scene shows the YAML, what happened,
+    and why: published devices, two cards of one NVLink domain, shares of one card, a hardware partition, a list of
+    priorities, a claim that does not fit and the reason, the files that a container gets, and the deletion that frees
+    all.
 
     The exit code is 0 only if every scene really happened as shown. Ctrl-C ends it at any moment and cleans up.
     """,
@@ -63,4 +65,7 @@ def demo(
 
 def main() -> None:
     """Run the command."""
-    app(prog_name="kubectl-dra")
+    try:
+        app(prog_name="kubectl-dra")
+    except KeyboardInterrupt:  # before a command could look after it
+        sys.exit(128 + signal.SIGINT)

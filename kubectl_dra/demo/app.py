@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import tempfile
 import time
@@ -20,15 +21,15 @@ from sandbox.cluster import Sandbox, build_nodes
 
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
-EXIT_INTERRUPTED: Final = 130
 
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _LOG: Final = "sandbox.log"
 _WELCOME: Final = (
     "A Kubernetes cluster in this process: an API server, three nodes with 24 simulated accelerators of two vendors, "
     "the real node plugin on each, and a kubelet that calls it over real sockets. No GPU, no cluster, no root."
 )
 _TRY: Final = """\
-The cluster keeps running. In another terminal:
+In another terminal:
 
   export KUBECONFIG={kubeconfig}
   kubectl get nodes,pods,resourceclaims
@@ -43,35 +44,95 @@ Press Ctrl-C to end it and to clean up."""
 def run_demo(stream: TextIO, *, keep: bool) -> int:
     """Run the demo and return the exit code. SIGINT and SIGTERM end it at any moment, and it leaves nothing behind."""
     screen = Screen(stream)
-    with _interruptible(), contextlib.ExitStack() as stack:
+    ending = _Ending()
+    with ending.watched(), tempfile.TemporaryDirectory(prefix="dra-demo-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
         try:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dra-demo-", ignore_cleanup_errors=True)))
-            stack.enter_context(_logging_to(folder / _LOG))
-            asyncio.run(_run(screen, folder, keep=keep))
-        except KeyboardInterrupt:
-            screen.fail("Interrupted; everything is cleaned up.")
-            return EXIT_OK if keep else EXIT_INTERRUPTED
+            with _logging_to(folder / _LOG):
+                asyncio.run(_run(screen, folder, ending, keep=keep))
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            ending.note(signal.SIGINT)
+        except BrokenPipeError:  # the reader has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            return EXIT_FAILED
         except (DraError, ExceptionGroup) as error:
             screen.fail(f"The demo failed: {_flatten(error)}")
             screen.say(_read_log(folder / _LOG))
             return EXIT_FAILED
-    return EXIT_OK
+        finally:
+            ending.ignore()
+    if ending.signal is None:
+        return EXIT_OK
+    screen.end("Everything is cleaned up.")
+    return EXIT_OK if keep and ending.is_wanted else 128 + ending.signal
 
 
-async def _run(screen: Screen, folder: Path, *, keep: bool) -> None:
+class _Ending:
+    """The signal that ended the demo, if one did."""
+
+    def __init__(self) -> None:
+        self.signal: signal.Signals | None = None
+        self.is_wanted = False
+
+    def note(self, number: signal.Signals) -> None:
+        """Take note of the first signal."""
+        self.signal = self.signal or number
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """Let SIGTERM interrupt what runs, as SIGINT does, until the block ends."""
+        before = {number: signal.signal(number, self._interrupt) for number in _SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def ignore(self) -> None:
+        """Let nothing interrupt what is left to be cleaned up."""
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+
+    @contextlib.contextmanager
+    def cancelling(self) -> Iterator[None]:
+        """Have a signal cancel the current task, which then ends in order."""
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+        def cancel(number: signal.Signals) -> None:
+            self.note(number)
+            if task is not None:
+                task.cancel()
+
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, cancel, number)
+        try:
+            yield
+        finally:
+            for number in _SIGNALS:
+                loop.remove_signal_handler(number)
+                signal.signal(number, self._interrupt)
+
+    def _interrupt(self, number: int, _: object) -> None:
+        self.note(signal.Signals(number))
+        raise KeyboardInterrupt
+
+
+async def _run(screen: Screen, folder: Path, ending: _Ending, *, keep: bool) -> None:
     begun = time.monotonic()
     screen.begin("dra-driver demo", _WELCOME)
-    async with Sandbox(build_nodes(len(PROFILES), PROFILES), folder=folder) as sandbox:
-        stage = Stage(sandbox)
-        scenes = [scene for scene in SCENES if not (keep and scene.act is show_deletion)]
-        for number, scene in enumerate(scenes, start=1):
-            await _play(screen, stage, scene, (number, len(scenes)))
-        if keep:
-            screen.end(_TRY.format(kubeconfig=sandbox.kubeconfig, folder=folder))
-            await asyncio.Event().wait()
-    screen.end(
-        f"All {len(scenes)} scenes happened as shown, in {time.monotonic() - begun:.1f} s. Nothing is left behind."
-    )
+    scenes = [scene for scene in SCENES if not (keep and scene.act is show_deletion)]
+    with ending.cancelling():
+        async with Sandbox(build_nodes(len(PROFILES), PROFILES), folder=folder) as sandbox:
+            stage = Stage(sandbox)
+            for number, scene in enumerate(scenes, start=1):
+                await _play(screen, stage, scene, (number, len(scenes)))
+            if keep:
+                ending.is_wanted = True
+                screen.end("The cluster keeps running.")
+                screen.say(_TRY.format(kubeconfig=sandbox.kubeconfig, folder=folder))
+                await asyncio.Event().wait()
+    took_s = time.monotonic() - begun
+    screen.end(f"All {len(scenes)} scenes happened as shown, in {took_s:.1f} s. Nothing is left behind.")
 
 
 async def _play(screen: Screen, stage: Stage, scene: Scene, place: tuple[int, int]) -> None:
@@ -83,16 +144,6 @@ async def _play(screen: Screen, stage: Stage, scene: Scene, place: tuple[int, in
         exhibits = await scene.act(stage)
     for exhibit in exhibits:
         screen.exhibit(exhibit)
-
-
-@contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let SIGTERM end what runs as Ctrl-C does."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextlib.contextmanager
