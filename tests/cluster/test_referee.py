@@ -7,12 +7,13 @@ import os
 
 import pytest
 
-from tests.referee import ours, upstream
+from tests.referee import ours, replay, upstream
 from tests.referee.fuzz import ClusterComparison, Comparison, describe, fuzz
 from tests.referee.process import Referee
 
 _PROBLEMS = 2000
 _HISTORIES = 300
+_CASES = 600
 _SEED = int(os.environ.get("DRA_DRIVER_TEST_SEED", "1"))
 
 
@@ -34,6 +35,15 @@ def test_a_cluster_that_is_kept_up_to_date_answers_as_upstream() -> None:
     with upstream.start() as theirs, ours.start() as own:
         tally = fuzz(ClusterComparison(theirs, own), "cluster", _HISTORIES, _SEED)
     assert not tally.disagreements, "\n".join(describe(tally))
+
+
+@pytest.mark.timeout(600)
+def test_upstreams_own_cases_have_upstreams_answers() -> None:
+    cases = replay.run_cases()
+    assert len(cases) > _CASES
+    assert [case.name for case in cases if case.is_lossy] == ["consumable-capacity-requests-are-not-modified"] * 2
+    differences = [replay.find_difference(case) for case in cases if not case.is_lossy]
+    assert [difference for difference in differences if difference is not None] == []
 
 
 @pytest.fixture(scope="module")

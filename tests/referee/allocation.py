@@ -3,8 +3,10 @@
 import json
 import time
 import uuid
+from collections.abc import Callable
 
 from controller.allocator.allocation import Allocated, Problem, Undecided
+from controller.allocator.allocation import Answer as Outcome
 from controller.allocator.allocation import allocate as find_allocation
 from controller.allocator.error import AllocationError
 from controller.allocator.expression import CelCompiler
@@ -18,14 +20,16 @@ from tests.referee.process import Answer, Question
 
 def allocate(question: Question) -> Answer:
     """Answer `allocate`. The first call compiles, the others find what is compiled."""
-    problem = _problem(question)
+    problem = read_problem(question)
     selectors = SelectorCache(CelCompiler())
-    answer, first = _timed(problem, selectors)
-    best = min((_timed(problem, selectors)[1] for _ in range(int(question.get("repeat") or 1) - 1)), default=first)
+    answer, first = time_answer(lambda: find_allocation(problem, selectors))
+    repeats = range(int(question.get("repeat") or 1) - 1)
+    best = min((time_answer(lambda: find_allocation(problem, selectors))[1] for _ in repeats), default=first)
     return {**answer, "firstUs": first, "bestUs": min(first, best)}
 
 
-def _problem(question: Question) -> Problem:
+def read_problem(question: Question) -> Problem:
+    """Give the problem that a question poses."""
     features = question.get("features")
     classes = decode(encode(question.get("classes") or []), tuple[DeviceClass, ...])
     return Problem(
@@ -40,11 +44,12 @@ def _problem(question: Question) -> Problem:
     )
 
 
-def _timed(problem: Problem, selectors: SelectorCache) -> tuple[Answer, float]:
+def time_answer(allocate_: Callable[[], Outcome]) -> tuple[Answer, float]:
+    """Give what an allocation comes to, and how many microseconds it takes."""
     started = time.perf_counter()
     answer: Answer = {"fit": False, "result": None}
     try:
-        outcome = find_allocation(problem, selectors)
+        outcome = allocate_()
     except AllocationError as error:
         took = time.perf_counter() - started
         answer |= {"error": str(error), "errorClass": str(error.error_class), "nodeOnly": error.node_only}
