@@ -17,7 +17,9 @@ from dra_driver.api.device_request_validation import (
     validate_toleration,
 )
 from dra_driver.api.device_validation import (
+    driver_errors,
     field_errors,
+    required_errors,
     validate_binding,
     validate_skip_operations,
     validate_unique,
@@ -27,7 +29,6 @@ from dra_driver.api.name import (
     byte_length,
     quote,
     validate_dns_label,
-    validate_driver_name,
     validate_label_key,
     validate_pool_name,
 )
@@ -215,8 +216,8 @@ def _is_interface_address(text: str) -> bool:
 
 
 def _validate_device_names(driver: str, pool: str, device: str, path: str) -> Iterator[FieldError]:
-    yield from field_errors(f"{path}.driver", validate_driver_name(driver))
-    yield from field_errors(f"{path}.pool", validate_pool_name(pool))
+    yield from driver_errors(f"{path}.driver", driver)
+    yield from required_errors(f"{path}.pool", pool, validate_pool_name)
     yield from field_errors(f"{path}.device", validate_dns_label(device))
 
 

@@ -21,9 +21,9 @@ def validate_capacity(capacity: DeviceCapacity, path: str, *, shareable: bool) -
         return
     path = f"{path}.requestPolicy"
     if not shareable:
-        yield FieldError(path, "is set, want it only with allowMultipleAllocations")
+        yield FieldError(path, "is set, want it only with allowMultipleAllocations", FieldReason.FORBIDDEN)
     elif policy.valid_values and policy.valid_range is not None:
-        yield FieldError(path, "has validValues and validRange, want one of them")
+        yield FieldError(path, "has validValues and validRange, want one of them", FieldReason.FORBIDDEN)
     elif policy.valid_values:
         yield from _validate_values(capacity.value, policy, path)
     elif policy.valid_range is not None:
@@ -32,7 +32,7 @@ def validate_capacity(capacity: DeviceCapacity, path: str, *, shareable: bool) -
 
 def _validate_values(limit: Quantity, policy: CapacityRequestPolicy, path: str) -> Iterator[FieldError]:
     if policy.default is None:
-        yield FieldError(f"{path}.default", "is missing, want one of validValues")
+        yield FieldError(f"{path}.default", "is missing, want one of validValues", FieldReason.REQUIRED)
         return
     path = f"{path}.validValues"
     values = policy.valid_values
@@ -57,7 +57,7 @@ def _validate_range(
     limit: Quantity, default: Quantity | None, range_: CapacityRequestPolicyRange, path: str
 ) -> Iterator[FieldError]:
     if default is None:
-        yield FieldError(f"{path}.default", "is missing, want an amount of validRange")
+        yield FieldError(f"{path}.default", "is missing, want an amount of validRange", FieldReason.REQUIRED)
         return
     range_path = f"{path}.validRange"
     if range_.min > limit:

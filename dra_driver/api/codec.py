@@ -4,7 +4,7 @@ Encoding is deterministic: map keys are sorted and fields have their order, so t
 (quantities in equal formats). Decoding ignores unknown fields, unless the type forbids them.
 """
 
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -12,6 +12,8 @@ from dra_driver.api.quantity import Quantity
 from dra_driver.errors import FieldError, InvalidError
 
 T = TypeVar("T")
+
+_PASSED_THROUGH: Final = ("parameters", "data")
 
 
 def encode(obj: Any) -> bytes:
@@ -24,11 +26,31 @@ def decode(data: bytes | str | msgspec.Raw, type: type[T]) -> T:  # noqa: A002 -
     try:
         return msgspec.json.decode(data, type=type, dec_hook=_decode_hook)
     except msgspec.ValidationError as error:
+        if "got `null`" in str(error):
+            return _decode_without_nulls(data, type)
         raise InvalidError(_subject(type), [_field_error(str(error))]) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidError(_subject(type), [FieldError("", f"not JSON ({error}), want a JSON object")]) from error
     except RecursionError as error:
         raise InvalidError(_subject(type), [FieldError("", "nested too deeply, want a flatter object")]) from error
+
+
+def _decode_without_nulls(data: bytes | str | msgspec.Raw, type: type[T]) -> T:  # noqa: A002 - as above
+    """Read JSON in which null stands for nothing: a server written in Go sends it for a list without items."""
+    value = _without_nulls(msgspec.json.decode(data))
+    try:
+        return msgspec.convert(value, type, dec_hook=_decode_hook)
+    except msgspec.ValidationError as error:
+        raise InvalidError(_subject(type), [_field_error(str(error))]) from error
+
+
+def _without_nulls(value: Any, name: str = "") -> Any:
+    """Leave nulls out, but not of what is passed through as it is."""
+    if isinstance(value, dict) and name not in _PASSED_THROUGH:
+        return {key: _without_nulls(item, key) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    return value
 
 
 def _subject(type_: Any) -> str:

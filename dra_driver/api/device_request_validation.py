@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
-from dra_driver.api.device_validation import field_errors, validate_unique
+from dra_driver.api.device_validation import field_errors, required_errors, validate_unique
 from dra_driver.api.name import (
     byte_length,
     quote,
@@ -112,7 +112,7 @@ class RequestValidator:
         yield from validate_unique(tuple(sub.name for sub in subrequests), path)
 
     def _validate_body(self, body: ExactDeviceRequest | DeviceSubRequest, path: str, name: str) -> Iterator[FieldError]:
-        yield from field_errors(f"{path}.deviceClassName", validate_dns_subdomain(body.device_class_name))
+        yield from required_errors(f"{path}.deviceClassName", body.device_class_name, validate_dns_subdomain)
         yield from validate_selectors(body.selectors, f"{path}.selectors", self._options)
         yield from self._validate_derived(body.derived_attributes, f"{path}.derivedAttributes", name)
         yield from _validate_mode(body, path)

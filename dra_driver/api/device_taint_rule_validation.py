@@ -5,8 +5,8 @@ from typing import Final
 
 from dra_driver.api.allocation_validation import validate_conditions
 from dra_driver.api.device_request_validation import too_many
-from dra_driver.api.device_validation import field_errors, validate_taint
-from dra_driver.api.name import validate_dns_label, validate_driver_name, validate_pool_name
+from dra_driver.api.device_validation import driver_errors, field_errors, required_errors, validate_taint
+from dra_driver.api.name import validate_dns_label, validate_pool_name
 from dra_driver.api.resource_v1 import DeviceTaintRuleSpec, DeviceTaintRuleStatus
 from dra_driver.errors import FieldError
 
@@ -30,15 +30,12 @@ def validate_taint_rule_status(status: DeviceTaintRuleStatus) -> tuple[FieldErro
 
 
 def _validate_spec(spec: DeviceTaintRuleSpec, old: DeviceTaintRuleSpec | None) -> Iterator[FieldError]:
-    selector = spec.device_selector
-    if selector is not None:
-        checks = (
-            ("driver", selector.driver, validate_driver_name),
-            ("pool", selector.pool, validate_pool_name),
-            ("device", selector.device, validate_dns_label),
-        )
-        for name, value, validate in checks:
-            if value is not None:
-                yield from field_errors(f"spec.deviceSelector.{name}", validate(value))
+    selector, path = spec.device_selector, "spec.deviceSelector"
+    if selector is not None and selector.driver is not None:
+        yield from driver_errors(f"{path}.driver", selector.driver)
+    if selector is not None and selector.pool is not None:
+        yield from required_errors(f"{path}.pool", selector.pool, validate_pool_name)
+    if selector is not None and selector.device is not None:
+        yield from field_errors(f"{path}.device", validate_dns_label(selector.device))
     is_effect_same = old is not None and old.taint.effect == spec.taint.effect
     yield from validate_taint(spec.taint, "spec.taint", checks_effect=not is_effect_same)

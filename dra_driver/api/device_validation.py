@@ -6,9 +6,12 @@ from typing import Final
 
 from dra_driver.api.capacity_validation import validate_capacity
 from dra_driver.api.name import (
+    DOMAIN_MAX,
+    byte_length,
     quote,
     validate_dns_label,
     validate_dns_subdomain,
+    validate_driver_name,
     validate_label_key,
     validate_label_value,
     validate_length,
@@ -64,7 +67,7 @@ def validate_device(device: Device, path: str, *, per_device_nodes: bool) -> Ite
 def validate_counters(counters: dict[str, Counter], path: str) -> Iterator[FieldError]:
     """Yield what is wrong in the counters of a set or of a device; any amount is fine."""
     if not counters:
-        yield FieldError(path, "is empty, want at least one counter")
+        yield FieldError(path, "is empty, want at least one counter", FieldReason.REQUIRED)
     elif len(counters) > COUNTERS_MAX:
         yield FieldError(path, f"has {len(counters)} counters, want at most {COUNTERS_MAX}", FieldReason.TOO_MANY)
     else:
@@ -85,11 +88,20 @@ def validate_unique(values: tuple[str, ...], path: str, child: str = "") -> Iter
 def field_errors(path: str, problems: tuple[str, ...]) -> Iterator[FieldError]:
     """Give `problems` their place."""
     for problem in problems:
-        yield FieldError(path, problem, _reason(problem))
+        yield FieldError(path, problem)
 
 
-def _reason(problem: str) -> FieldReason:
-    return FieldReason.REQUIRED if problem.startswith("is missing") else FieldReason.INVALID
+def required_errors(path: str, name: str, validate: Callable[[str], tuple[str, ...]]) -> Iterator[FieldError]:
+    """Yield what is wrong with a name of which a server says that it is required, if it is missing."""
+    for problem in validate(name):
+        yield FieldError(path, problem, FieldReason.INVALID if name else FieldReason.REQUIRED)
+
+
+def driver_errors(path: str, name: str) -> Iterator[FieldError]:
+    """Yield what is wrong with the name of a driver."""
+    for error in required_errors(path, name, validate_driver_name):
+        is_long = byte_length(name) > DOMAIN_MAX
+        yield FieldError(path, error.problem, FieldReason.TOO_LONG) if is_long else error
 
 
 def _validate_counts(device: Device, path: str) -> Iterator[FieldError]:
@@ -115,17 +127,22 @@ def _validate_attribute(attribute: DeviceAttribute, path: str) -> Iterator[Field
     if count != 1:
         yield FieldError(path, f"has {count} values, want exactly one of int, bool, string, version or a list of them")
     if attribute.string is not None:
-        yield from field_errors(f"{path}.string", validate_length(attribute.string, STRING_MAX))
+        yield from _validate_text(attribute.string, f"{path}.string")
     if attribute.version is not None:
         yield from field_errors(f"{path}.version", validate_semver(attribute.version))
     for index, text in enumerate(attribute.strings):
-        yield from field_errors(f"{path}.strings[{index}]", validate_length(text, STRING_MAX))
+        yield from _validate_text(text, f"{path}.strings[{index}]")
     for index, text in enumerate(attribute.versions):
         yield from field_errors(f"{path}.versions[{index}]", validate_semver(text))
     if attribute.int is not None:
         yield from _validate_int64(attribute.int, f"{path}.int")
     for index, number in enumerate(attribute.ints):
         yield from _validate_int64(number, f"{path}.ints[{index}]")
+
+
+def _validate_text(text: str, path: str) -> Iterator[FieldError]:
+    for problem in validate_length(text, STRING_MAX):
+        yield FieldError(path, problem, FieldReason.TOO_LONG)
 
 
 def _validate_int64(number: int, path: str) -> Iterator[FieldError]:
@@ -190,7 +207,8 @@ def _validate_nodes(device: Device, path: str, *, per_device_nodes: bool) -> Ite
         return
     if len(given) != 1:
         found = " and ".join(given) or "no nodes"
-        yield FieldError(path, f"has {found}, want exactly one of nodeName, nodeSelector and allNodes")
+        reason = FieldReason.INVALID if given else FieldReason.REQUIRED
+        yield FieldError(path, f"has {found}, want exactly one of nodeName, nodeSelector and allNodes", reason)
     yield from validate_node_name(device.node_name, f"{path}.nodeName")
     yield from validate_only_true(device.all_nodes, f"{path}.allNodes")
     if device.node_selector is not None:
@@ -213,6 +231,8 @@ def validate_binding(conditions: tuple[str, ...], failures: tuple[str, ...], pat
     """Yield what is wrong in the binding conditions of a device or of an allocation result."""
     for name, values in (("bindingConditions", conditions), ("bindingFailureConditions", failures)):
         yield from _validate_list(values, f"{path}.{name}", BINDING_CONDITIONS_MAX, validate_label_key)
+        if len(values) > BINDING_CONDITIONS_MAX:
+            yield from validate_unique(values, f"{path}.{name}")
     for index, value in enumerate(failures):
         if value in conditions:
             where = f"{path}.bindingFailureConditions[{index}]"

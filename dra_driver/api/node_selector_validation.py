@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 from dra_driver.api.core_v1 import NodeSelector, NodeSelectorRequirement
 from dra_driver.api.name import quote, validate_dns_subdomain, validate_label_key, validate_label_value
-from dra_driver.errors import FieldError
+from dra_driver.errors import FieldError, FieldReason
 
 
 def validate_node_selector(selector: NodeSelector, path: str) -> Iterator[FieldError]:
     """Yield what is wrong in `selector`, which stands at `path`."""
     terms_path = f"{path}.nodeSelectorTerms"
     if not selector.node_selector_terms:
-        yield FieldError(terms_path, "is empty, want at least one term")
+        yield FieldError(terms_path, "is empty, want at least one term", FieldReason.REQUIRED)
     for index, term in enumerate(selector.node_selector_terms):
         for position, requirement in enumerate(term.match_expressions):
             yield from _validate_label(requirement, f"{terms_path}[{index}].matchExpressions[{position}]")
@@ -24,7 +24,8 @@ def _validate_label(requirement: NodeSelectorRequirement, path: str) -> Iterator
     match requirement.operator:
         case "In" | "NotIn":
             if count == 0:
-                yield FieldError(f"{path}.values", f"is empty, want values for operator {requirement.operator!r}")
+                problem = f"is empty, want values for operator {requirement.operator!r}"
+                yield FieldError(f"{path}.values", problem, FieldReason.REQUIRED)
         case "Exists" | "DoesNotExist":
             if count:
                 yield FieldError(f"{path}.values", f"has values, want none for operator {requirement.operator!r}")

@@ -17,9 +17,8 @@ from dra_driver.api.device_request_validation import (
     validate_references,
     validate_selectors,
 )
-from dra_driver.api.device_validation import field_errors, validate_unique
+from dra_driver.api.device_validation import driver_errors, field_errors, validate_unique
 from dra_driver.api.name import (
-    validate_driver_name,
     validate_extended_resource_name,
     validate_fully_qualified_name,
 )
@@ -65,7 +64,7 @@ def validate_opaque(
     if config is None:
         yield FieldError(path, "is missing, want driver and parameters", FieldReason.REQUIRED)
         return
-    yield from field_errors(f"{path}.driver", validate_driver_name(config.driver))
+    yield from driver_errors(f"{path}.driver", config.driver)
     if not is_stored and len(codec.encode(config.parameters)) > PARAMETERS_MAX_BYTES:
         problem = f"may not be more than {PARAMETERS_MAX_BYTES} bytes"
         yield FieldError(f"{path}.parameters", problem, FieldReason.TOO_LONG)
@@ -101,12 +100,13 @@ def _validate_constraint(
     constraint: DeviceConstraint, requests: Requests, path: str, options: Options
 ) -> Iterator[FieldError]:
     yield from validate_references(constraint.requests, requests, f"{path}.requests")
-    if constraint.match_attribute is not None:
-        yield from field_errors(f"{path}.matchAttribute", validate_fully_qualified_name(constraint.match_attribute))
-    elif constraint.distinct_attribute is not None:
-        problems = validate_fully_qualified_name(constraint.distinct_attribute)
-        yield from field_errors(f"{path}.distinctAttribute", problems)
-    elif options.consumable_capacity:
+    attributes = {"matchAttribute": constraint.match_attribute, "distinctAttribute": constraint.distinct_attribute}
+    for name, attribute in attributes.items():
+        if attribute is not None:
+            yield from field_errors(f"{path}.{name}", validate_fully_qualified_name(attribute))
+    if any(attribute is not None for attribute in attributes.values()):
+        return
+    if options.consumable_capacity:
         problem = "exactly one of `matchAttribute` or `distinctAttribute` is required"
         yield FieldError(path, problem, FieldReason.REQUIRED)
     else:

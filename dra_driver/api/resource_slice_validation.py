@@ -9,7 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from dra_driver.api.device_validation import (
+    driver_errors,
     field_errors,
+    required_errors,
     validate_counters,
     validate_device,
     validate_node_name,
@@ -21,7 +23,6 @@ from dra_driver.api.name import (
     quote,
     validate_dns_label,
     validate_dns_subdomain,
-    validate_driver_name,
     validate_fully_qualified_name,
     validate_label_key,
     validate_label_value,
@@ -75,7 +76,7 @@ def _validate_metadata(resource_slice: ResourceSlice) -> Iterator[FieldError]:
 
 
 def _validate_spec(spec: ResourceSliceSpec) -> Iterator[FieldError]:
-    yield from field_errors("spec.driver", validate_driver_name(spec.driver))
+    yield from driver_errors("spec.driver", spec.driver)
     yield from _validate_pool(spec.pool)
     yield from _validate_nodes(spec)
     if spec.shared_counters and spec.devices:
@@ -88,7 +89,7 @@ def _validate_spec(spec: ResourceSliceSpec) -> Iterator[FieldError]:
 
 
 def _validate_pool(pool: ResourcePool) -> Iterator[FieldError]:
-    yield from field_errors("spec.pool.name", validate_pool_name(pool.name))
+    yield from required_errors("spec.pool.name", pool.name, validate_pool_name)
     if pool.generation < 0:
         yield FieldError("spec.pool.generation", f"{pool.generation} is negative, want 0 or more")
     if pool.resource_slice_count <= 0:
@@ -102,16 +103,17 @@ def _validate_nodes(spec: ResourceSliceSpec) -> Iterator[FieldError]:
         "allNodes": spec.all_nodes,
         "perDeviceNodeSelection": spec.per_device_node_selection,
     }
-    given = [name for name, value in fields.items() if value is not None]
+    given = [name for name, value in fields.items() if value is not None and value not in ("", False)]
     if len(given) != 1:
         want = "want exactly one of nodeName, nodeSelector, allNodes and perDeviceNodeSelection"
-        yield FieldError("spec", f"has {' and '.join(given) or 'no nodes'}, {want}")
+        reason = FieldReason.INVALID if given else FieldReason.REQUIRED
+        yield FieldError("spec", f"has {' and '.join(given) or 'no nodes'}, {want}", reason)
     yield from validate_node_name(spec.node_name, "spec.nodeName")
     yield from validate_only_true(spec.all_nodes, "spec.allNodes")
     yield from validate_only_true(spec.per_device_node_selection, "spec.perDeviceNodeSelection")
     if spec.node_selector is not None:
         yield from validate_node_selector(spec.node_selector, "spec.nodeSelector")
-        if (count := len(spec.node_selector.node_selector_terms)) > 1:
+        if (count := len(spec.node_selector.node_selector_terms)) != 1:
             yield FieldError("spec.nodeSelector.nodeSelectorTerms", f"has {count} terms, want exactly one")
 
 

@@ -1,8 +1,10 @@
 """Requests and answers: paths to kinds, bodies to values, refusals to Statuses. HTTP, but no sockets."""
 
 import hmac
+from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
+from operator import attrgetter
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -13,7 +15,7 @@ from aiohttp import web
 from sandbox.api_server import discovery
 from sandbox.api_server.apply import merge_apply
 from sandbox.api_server.body import field_validation, read_apply, read_object, read_value
-from sandbox.api_server.kind import CONFIG_MAPS, EVENTS, LEASES, NODES, PODS, Kind, Object
+from sandbox.api_server.kind import CONFIG_MAPS, DEVICE_TAINT_RULES, EVENTS, LEASES, NODES, PODS, Kind, Object
 from sandbox.api_server.options import ListOptions, parse_options, write_token
 from sandbox.api_server.patch import apply_operations, merge, merge_strategic
 from sandbox.api_server.refusal import (
@@ -35,7 +37,7 @@ _PATCHES: Final = (
     *("application/json-patch+json", "application/merge-patch+json"),
     *("application/strategic-merge-patch+json", "application/apply-patch+yaml"),
 )
-_ENDS_AS_STATUS: Final = frozenset((NODES, EVENTS, CONFIG_MAPS, LEASES))
+_ENDS_AS_STATUS: Final = frozenset((NODES, EVENTS, CONFIG_MAPS, LEASES, DEVICE_TAINT_RULES))
 """Kinds whose deletion is answered by a Status, not by the object."""
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 
@@ -142,17 +144,17 @@ class Api:
         revision = options.revision if options.is_exact and options.revision else store.revision
         if options.revision is not None:
             store.check_revision(kind, options.revision if options.is_exact else max(options.revision, store.revision))
-        found = store.all_at(kind, revision, target.namespace)
-        if matches is not None:
-            found = [stored for stored in found if matches(stored.value)]
+        there = store.all_at(kind, revision, target.namespace)
         if options.start is not None:
-            found = [stored for stored in found if stored.key > options.start]
+            there = there[bisect_right(there, options.start, key=attrgetter("key")) :]
+        found = there if matches is None else [stored for stored in there if matches(stored.value)]
         metadata: dict[str, Any] = {"resourceVersion": str(revision)}
-        if options.limit and len(found) > options.limit:
-            remaining = len(found) - options.limit
+        if options.limit and len(found) >= options.limit:
             found = found[: options.limit]
-            metadata["continue"] = write_token(revision, found[-1].key)
-            if matches is None:
+            remaining = len(there) - 1 - there.index(found[-1])
+            if remaining:
+                metadata["continue"] = write_token(revision, found[-1].key)
+            if remaining and matches is None:
                 metadata["remainingItemCount"] = remaining
         return render_list(kind, form, found, metadata)
 
@@ -215,7 +217,9 @@ class Api:
             patches = request.method == "PATCH"
             if patches:
                 self.registry.get(target)
-            changed, is_new = self.registry.update(target, lambda old: read(change(old)), dry_run=dry_run)
+            changed, is_new = self.registry.update(
+                target, lambda old: read(change(old)), dry_run=dry_run, is_patch=patches
+            )
         status = HTTPStatus.CREATED if is_new else HTTPStatus.OK
         return _reply(renderer(target.kind, form)(changed), status, warnings)
 
@@ -272,7 +276,7 @@ class Api:
             return web.Response(body=msgspec.json.encode(document), headers={"Content-Type": kind})
         found = discovery.find(self.kinds, path)
         if found is None:
-            raise no_resource()
+            return web.Response(text="404 page not found\n", status=HTTPStatus.NOT_FOUND)
         return _reply(msgspec.json.encode(found))
 
 
@@ -323,7 +327,7 @@ def _change_of(request: web.Request, body: bytes) -> Callable[[Object], Any]:
         wanted = read_value(body, request.content_type)
         return lambda _: wanted
     if request.content_type not in _PATCHES:
-        raise unsupported_media_type(request.content_type, _PATCHES)
+        raise unsupported_media_type(_PATCHES)
     patch = read_value(body)
     match request.content_type:
         case "application/json-patch+json":

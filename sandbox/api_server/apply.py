@@ -35,15 +35,7 @@ def merge_apply(  # noqa: PLR0913 - what a request to apply says
 ) -> tuple[Stored, bool]:
     """Apply a configuration; tell whether the object is new. Raises Refusal."""
     manager = query.get("fieldManager", "")
-    if not manager:
-        problem = "Required value: is required for apply patch"
-        raise invalid_query("PatchOptions", "fieldManager", problem, FieldReason.REQUIRED)
-    config = read(applied)
-    if "managedFields" in (config.get("metadata") or {}):
-        raise bad_request("metadata.managedFields must be nil")
-    for name in ("apiVersion", "kind"):
-        if name not in config:
-            raise bad_request(f"invalid object type: {name} is missing, want one in what is applied")
+    config = _read_config(target, read, applied, manager)
     store, key = registry.store, _key(target)
     owned = _owned(config)
     records = _records(registry, target)
@@ -63,11 +55,27 @@ def merge_apply(  # noqa: PLR0913 - what a request to apply says
             merged["metadata"] = merged["metadata"] | ({"resourceVersion": version} if version else {})
             return read(full(target.kind, merged))
 
-        stored, is_new = registry.update(target, change, dry_run=dry_run)
+        stored, is_new = registry.update(target, change, dry_run=dry_run, is_patch=True)
     if not dry_run and records.get(record_name) != owned:
         content = {"metadata": {}, "uid": stored.value["metadata"]["uid"], "configs": records | {record_name: owned}}
         store.write(APPLIED, key, content)
     return stored, is_new
+
+
+def _read_config(target: Target, read: Callable[[Any], Object], applied: Any, manager: str) -> Object:
+    if not manager:
+        problem = "Required value: is required for apply patch"
+        raise invalid_query("PatchOptions", "fieldManager", problem, FieldReason.REQUIRED)
+    config = read(applied)
+    metadata = config.get("metadata") or {}
+    if "managedFields" in metadata:
+        raise bad_request("metadata.managedFields must be nil")
+    for name in ("apiVersion", "kind"):
+        if name not in config:
+            raise bad_request(f"invalid object type: {name} is missing, want one in what is applied")
+    if (name := metadata.get("name", target.name)) != target.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({target.name})")
+    return config
 
 
 def forget_applied(store: Store, kind: Kind, key: Key) -> None:

@@ -24,7 +24,7 @@ def read_value(body: bytes, content_type: str = _JSON) -> Any:
         return _read_json(body)
     if content_type == _YAML:
         return _read_yaml(body)
-    raise unsupported_media_type(content_type, (_JSON, _YAML))
+    raise unsupported_media_type((_JSON, _YAML))
 
 
 def read_apply(body: bytes) -> Any:
@@ -40,6 +40,8 @@ def read_object(kind: Kind, value: Any, validation: str = "Warn") -> tuple[Objec
 
     `validation` says what to do about fields that the kind does not have: `Strict` refuses them, `Warn` warns.
     """
+    if value is None:
+        value = {}
     if not isinstance(value, dict):
         raise _unreadable(kind, f"json: cannot unmarshal {type(value).__name__} into Go value of type {kind.kind}")
     version, name = value.get("apiVersion", kind.api_version), value.get("kind", kind.kind)

@@ -11,7 +11,7 @@ from dra_driver.api.meta_v1 import ObjectMeta
 from dra_driver.api.name import byte_length, quote, validate_dns_subdomain, validate_label_key, validate_label_value
 from dra_driver.errors import FieldError, FieldReason
 from sandbox.api_server.kind import Kind, Object
-from sandbox.api_server.refusal import Refusal, bad_request, conflict
+from sandbox.api_server.refusal import bad_request, conflict
 
 NameProblems = Callable[[str], tuple[str, ...]]
 
@@ -64,21 +64,24 @@ def begin_metadata(metadata: dict[str, Any], uid: str, now: str, suffix: str) ->
     metadata.update(uid=uid, creationTimestamp=now)
 
 
-def carry_metadata(kind: Kind, new: dict[str, Any], old: dict[str, Any]) -> None:
-    """Give an update what it left out and may not change. Raises Refusal if it is meant for another object."""
+def carry_metadata(kind: Kind, new: dict[str, Any], old: dict[str, Any], *, is_patch: bool) -> None:
+    """Give an update what it left out and may not change. Raises Refusal if it is meant for another object.
+
+    A UID in an update is a condition; in a patch it is a change, which validation refuses.
+    """
     name = old["name"]
     if new.setdefault("name", name) != name:
         problem = f"the name of the object ({new['name']}) does not match the name on the URL ({name})"
         raise bad_request(problem)
-    if (uid := new.get("uid")) and uid != old["uid"]:
+    uid = new.setdefault("uid", old["uid"])
+    if uid != old["uid"] and not is_patch:
         problem = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['uid']}"
         raise conflict(kind, name, problem)
-    new["uid"] = old["uid"]
     for field in ("generation", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName"):
         new.pop(field, None)
         if field in old:
             new[field] = old[field]
-    new.setdefault("creationTimestamp", old["creationTimestamp"])
+    new["creationTimestamp"] = old["creationTimestamp"]
 
 
 def order_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
@@ -134,7 +137,7 @@ def _validate_owners(owners: list[dict[str, Any]], path: str) -> Iterator[FieldE
     for index, owner in enumerate(owners):
         for field in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(field):
-                yield FieldError(f"{path}[{index}].{field}", "must not be empty")
+                yield FieldError(f"{path}[{index}].{field}", "must not be empty", FieldReason.REQUIRED)
     controllers = [owner for owner in owners if owner.get("controller")]
     if len(controllers) > 1:
         yield FieldError(path, f"{len(controllers)} of them are controllers, want at most one")
@@ -157,8 +160,7 @@ def parse_version(text: str, field: str = "resourceVersion") -> int:
     """Read a resource version; empty is 0. Raises Refusal."""
     if not (text.isascii() and text.isdigit() and len(text) < 20) and text:  # noqa: PLR2004 - 64 bits
         problem = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
-        causes = [{"reason": "FieldValueInvalid", "message": problem, "field": field}]
-        raise Refusal(400, "BadRequest", f"{field}: {problem}", {"causes": causes})
+        raise bad_request(f"invalid resource version: {field}: {problem}")
     return int(text or "0")
 
 

@@ -2,9 +2,9 @@
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -100,34 +100,43 @@ def _parse_int(query: Mapping[str, str], name: str) -> int:
     return int(text)
 
 
+_FORBIDDEN: Final = "FieldValueForbidden"
+_NOT_SUPPORTED: Final = "FieldValueNotSupported"
+
+
 def _check(*, is_watch: bool, token: str, version: str, match: str, initial_events: bool | None) -> None:
     """Refuse combinations that the API forbids."""
-    problems: list[tuple[str, str, str]] = []
-    if match and is_watch and initial_events is None:
-        problem = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-        problems.append(("resourceVersionMatch", "FieldValueForbidden", problem))
-    elif match and token:
-        problem = "resourceVersionMatch is forbidden when continue is provided"
-        problems.append(("resourceVersionMatch", "FieldValueForbidden", problem))
-    elif match and not version and not is_watch:
-        problem = "resourceVersionMatch is forbidden unless resourceVersion is provided"
-        problems.append(("resourceVersionMatch", "FieldValueForbidden", problem))
-    elif match not in ("", "Exact", "NotOlderThan"):
-        problem = f'Unsupported value: "{match}": supported values: "Exact", "NotOlderThan", ""'
-        problems.append(("resourceVersionMatch", "FieldValueNotSupported", problem))
-    elif match == "Exact" and version == "0":
-        problem = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
-        problems.append(("resourceVersionMatch", "FieldValueForbidden", problem))
-    if initial_events is not None:
-        if not is_watch:
-            problem = "sendInitialEvents is forbidden for list"
-            problems.append(("sendInitialEvents", "FieldValueForbidden", problem))
-        elif match != "NotOlderThan":
-            problem = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-            problems.append(("resourceVersionMatch", "FieldValueForbidden", problem))
+    problems = [
+        *_check_match(is_watch=is_watch, token=token, version=version, match=match, asks=initial_events is not None),
+        *_check_initial_events(is_watch=is_watch, match=match, asks=initial_events is not None),
+    ]
     if problems:
         causes: list[Any] = [
             {"reason": reason, "message": problem, "field": field} for field, reason, problem in problems
         ]
         message = f'ListOptions.meta.k8s.io "" is invalid: {problems[0][0]}: {problems[0][2]}'
         raise Refusal(422, "Invalid", message, {"group": "meta.k8s.io", "kind": "ListOptions", "causes": causes})
+
+
+def _check_match(*, is_watch: bool, token: str, version: str, match: str, asks: bool) -> Iterator[tuple[str, str, str]]:
+    field = "resourceVersionMatch"
+    if match and is_watch and not asks:
+        yield field, _FORBIDDEN, f"{field} is forbidden for watch unless sendInitialEvents is provided"
+    elif match and token:
+        yield field, _FORBIDDEN, f"{field} is forbidden when continue is provided"
+    elif match and not version and not is_watch:
+        yield field, _FORBIDDEN, f"{field} is forbidden unless resourceVersion is provided"
+    if match == "Exact" and is_watch:
+        yield field, _NOT_SUPPORTED, 'Unsupported value: "Exact": supported values: "NotOlderThan"'
+    elif match not in ("", "Exact", "NotOlderThan"):
+        yield field, _NOT_SUPPORTED, f'Unsupported value: "{match}": supported values: "Exact", "NotOlderThan", ""'
+    elif match == "Exact" and version == "0":
+        yield field, _FORBIDDEN, f'{field} "exact" is forbidden for resourceVersion "0"'
+
+
+def _check_initial_events(*, is_watch: bool, match: str, asks: bool) -> Iterator[tuple[str, str, str]]:
+    if asks and not is_watch:
+        yield "sendInitialEvents", _FORBIDDEN, "sendInitialEvents is forbidden for list"
+    elif asks and match != "NotOlderThan":
+        problem = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        yield "resourceVersionMatch", _FORBIDDEN, problem

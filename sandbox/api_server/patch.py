@@ -5,7 +5,7 @@ apply. The last two know which lists are maps in disguise; `MERGE_KEYS` says so 
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from sandbox.api_server.refusal import Refusal, bad_request
@@ -110,18 +110,33 @@ def _direct(merged: dict[str, Any], directive: str, name: str, value: list[Any])
 def _merge_list(target: list[Any], patch: list[Any], key: str) -> list[Any]:
     if any(item.get("$patch") == "replace" for item in patch):
         return [item for item in patch if item.get("$patch") != "replace"]
-    merged = [item for item in target if isinstance(item, dict)]
+    known = [item for item in target if isinstance(item, dict)]
+    changed: list[Any] = []
+    deleted = []
     for item in patch:
         if key not in item:
             raise bad_request(f"map: {json.dumps(item)} does not contain declared merge key: {key}")
-        at = next((at for at, old in enumerate(merged) if old.get(key) == item[key]), None)
         if item.get("$patch") == "delete":
-            merged = [old for old in merged if old.get(key) != item[key]]
-        elif at is None:
-            merged.append(_merge_map({}, item))
+            deleted.append(item[key])
         else:
-            merged[at] = _merge_map(merged[at], item)
-    return merged
+            before: dict[str, Any] = next((old for old in (*changed, *known) if old.get(key) == item[key]), {})
+            changed = [each for each in changed if each.get(key) != item[key]] + [_merge_map(before, item)]
+    places = {_hashable(item.get(key)): place for place, item in enumerate(known)}
+    named = {_hashable(item[key]) for item in changed}
+    kept = [item for item in known if item.get(key) not in deleted and _hashable(item.get(key)) not in named]
+    return _interleave(changed, kept, lambda item: places.get(_hashable(item.get(key)), -1))
+
+
+def _hashable(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, dict | list) else value
+
+
+def _interleave(changed: list[Any], kept: list[Any], place: Callable[[Any], int]) -> list[Any]:
+    """Bring what a patch names and what it leaves alone into one order: by their places before, what is new first."""
+    merged: list[Any] = []
+    while changed and kept:
+        merged.append(changed.pop(0) if place(changed[0]) < place(kept[0]) else kept.pop(0))
+    return merged + changed + kept
 
 
 def _order(merged: dict[str, Any], name: str, order: list[Any]) -> None:

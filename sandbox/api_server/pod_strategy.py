@@ -26,6 +26,7 @@ class PodStrategy(Strategy):
     """How a Pod is written."""
 
     counts_generations: ClassVar = True
+    ends_gracefully: ClassVar = True
 
     def canonicalize(self, value: Object, now: str) -> Object:
         """Add the defaults of a Pod."""
@@ -40,6 +41,9 @@ class PodStrategy(Strategy):
             spec["serviceAccountName"] = spec["serviceAccount"] = name
         for container in _containers(spec):
             _set_container_defaults(container)
+        for condition in (value.get("status") or {}).get("conditions") or ():
+            condition.setdefault("lastProbeTime", None)
+            condition.setdefault("lastTransitionTime", None)
         return value
 
     def prepare_create(self, value: Object, context: Context) -> None:
@@ -53,15 +57,6 @@ class PodStrategy(Strategy):
         value["status"] = {"phase": "Pending", "qosClass": _qos_class(spec)}
         if spec.get("schedulingGates"):
             value["status"]["conditions"] = [_gated(context.now)]
-
-    def prepare_update(self, value: Object, old: Object, context: Context) -> None:
-        """Keep the status; a Pod whose last gate is gone waits for a scheduler."""
-        super().prepare_update(value, old, context)
-        if old["spec"].get("schedulingGates") and not value["spec"].get("schedulingGates"):
-            conditions = (value.get("status") or {}).get("conditions", ())
-            kept = [each for each in conditions if each.get("reason") != "SchedulingGated"]
-            status = {name: part for name, part in value.get("status", {}).items() if name != "conditions"}
-            value["status"] = status | ({"conditions": kept} if kept else {})
 
     def prepare_status(self, value: Object, old: Object, context: Context) -> None:
         """Owners are kept; the status begins with what only the server says."""
@@ -95,8 +90,13 @@ class PodStrategy(Strategy):
         for index, gate in enumerate(new.get("schedulingGates") or ()):
             if gate.get("name") not in gates:
                 problem = f"only deletion is allowed, but found new scheduling gate {quote(str(gate.get('name')))}"
-                yield FieldError(f"spec.schedulingGates[{index}]", problem, FieldReason.FORBIDDEN)
-        if _fixed(new) != _fixed(before) or (not gates and _placing(new) != _placing(before)):
+                yield FieldError(f"spec.schedulingGates[{index}].name", problem, FieldReason.FORBIDDEN)
+        if len(new.get("containers") or ()) != len(before["containers"]):
+            if not new.get("containers"):
+                yield FieldError("spec.containers", "is missing, want at least one", FieldReason.REQUIRED)
+            problem = "pod updates may not add or remove containers"
+            yield FieldError("spec.containers", problem, FieldReason.FORBIDDEN)
+        elif _fixed(new) != _fixed(before) or (not gates and _placing(new) != _placing(before)):
             problem = "pod updates may not change fields other than images, activeDeadlineSeconds, added tolerations"
             yield FieldError("spec", f"{problem} and removed schedulingGates", FieldReason.FORBIDDEN)
 
@@ -154,7 +154,7 @@ def _qos_class(spec: dict[str, Any]) -> str:
 def _gated(now: str) -> dict[str, Any]:
     message = "Scheduling is blocked due to non-empty scheduling gates"
     condition = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": message}
-    return condition | {"lastProbeTime": None, "lastTransitionTime": now, "observedGeneration": 1}
+    return condition | {"lastProbeTime": None, "lastTransitionTime": now}
 
 
 def _validate_containers(containers: Iterable[dict[str, Any]], path: str, claims: list[str]) -> Iterator[FieldError]:
@@ -172,7 +172,7 @@ def _validate_containers(containers: Iterable[dict[str, Any]], path: str, claims
         for at, claim in enumerate((container.get("resources") or {}).get("claims") or ()):
             if claim.get("name") not in claims:
                 problem = f"{quote(str(claim.get('name')))} must be one of the names in pod.spec.resourceClaims"
-                yield FieldError(f"{where}.resources.claims[{at}].name", problem)
+                yield FieldError(f"{where}.resources.claims[{at}]", problem, FieldReason.NOT_FOUND)
 
 
 def _validate_claims(claims: Iterable[dict[str, Any]]) -> Iterator[FieldError]:
@@ -182,7 +182,7 @@ def _validate_claims(claims: Iterable[dict[str, Any]]) -> Iterator[FieldError]:
         for problem in validate_dns_label(name):
             yield FieldError(f"{path}.name", problem, FieldReason.INVALID if name else FieldReason.REQUIRED)
         if name in seen:
-            yield FieldError(path, f"{quote(name)} is there twice", FieldReason.DUPLICATE)
+            yield FieldError(f"{path}.name", f"{quote(name)} is there twice", FieldReason.DUPLICATE)
         seen.add(name)
         sources = [field for field in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(field)]
         if len(sources) != 1:

@@ -87,11 +87,10 @@ def bad_request(message: str) -> Refusal:
     return Refusal(HTTPStatus.BAD_REQUEST, "BadRequest", message)
 
 
-def unsupported_media_type(found: str, wanted: Sequence[str]) -> Refusal:
+def unsupported_media_type(wanted: Sequence[str]) -> Refusal:
     """The body is of a type that is not read here."""
     message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(wanted)}"
-    details = {"causes": [{"message": f"content type {found!r}"}]} if found else None
-    return Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message, details)
+    return Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
 
 
 def expired(message: str) -> Refusal:
@@ -127,6 +126,7 @@ _PHRASES: Final = {
     FieldReason.INVALID: "Invalid value",
     FieldReason.NOT_SUPPORTED: "Unsupported value",
     FieldReason.DUPLICATE: "Duplicate value",
+    FieldReason.NOT_FOUND: "Not found",
     FieldReason.FORBIDDEN: "Forbidden",
     FieldReason.TOO_LONG: "Too long",
     FieldReason.TOO_MANY: "Too many",

@@ -108,7 +108,7 @@ class Registry:
             raise bad_request(problem)
         check_namespace(kind, metadata, target.namespace)
         if metadata.pop("resourceVersion", ""):
-            raise bad_request("resourceVersion should not be set on objects to be created")
+            raise Refusal(500, "", "resourceVersion should not be set on objects to be created")
         context = self._context(target.namespace)
         begin_metadata(metadata, str(uuid.uuid4()), context.now, _suffix())
         self._check_namespace(kind, metadata)
@@ -123,7 +123,9 @@ class Registry:
             raise already_exists(kind, key.name)
         return self._write(kind, key, value, dry_run=dry_run)
 
-    def update(self, target: Target, change: Change, *, dry_run: bool = False) -> tuple[Stored, bool]:
+    def update(
+        self, target: Target, change: Change, *, dry_run: bool = False, is_patch: bool = False
+    ) -> tuple[Stored, bool]:
         """Change an object; tell whether it is new, as it may be for some kinds."""
         kind, strategy = target.kind, self._strategies[target.kind]
         old = self.store.get(kind, target.key)
@@ -133,7 +135,7 @@ class Registry:
             return self.create(target, change({}), dry_run=dry_run), True
         # A patch shares what it leaves alone with what it is made from, and what is stored is never changed.
         before = full(kind, msgspec.json.decode(old.body))
-        return self._update(target, old, change(before), dry_run=dry_run), False
+        return self._update(target, old, change(before), dry_run=dry_run, is_patch=is_patch), False
 
     def delete(self, target: Target, options: DeleteOptions, *, dry_run: bool = False) -> tuple[Stored, bool]:
         """Delete an object, or mark it; tell whether it is gone."""
@@ -142,20 +144,22 @@ class Registry:
         self._admit(target.kind, "DELETE", old.value)
         if target.kind is kinds.NAMESPACES:
             return self._delete_namespace(target, old, dry_run=dry_run)
-        metadata = old.value["metadata"]
-        grace_s = self._strategies[target.kind].grace_period_s(old.value, options.grace_period_seconds)
-        if metadata.get("deletionTimestamp"):
+        strategy, metadata = self._strategies[target.kind], old.value["metadata"]
+        grace_s = strategy.grace_period_s(old.value, options.grace_period_seconds)
+        is_marked = "deletionTimestamp" in metadata
+        if is_marked:
             grace_s = min(grace_s, metadata.get("deletionGracePeriodSeconds") or 0)
-        if not grace_s and not metadata.get("finalizers"):
-            return (old if dry_run else self._remove(target.kind, target.key)), True
         deadline = format_time(self._clock() + timedelta(seconds=grace_s))
         marks: dict[str, Any] = {"deletionTimestamp": deadline, "deletionGracePeriodSeconds": grace_s}
-        if metadata.get("deletionTimestamp") and metadata.get("deletionGracePeriodSeconds") == grace_s:
+        if strategy.counts_generations and "generation" in metadata and not is_marked:
+            marks["generation"] = metadata["generation"] + 1
+        marked = old.value | {"metadata": order_metadata(metadata | marks)}
+        if not grace_s and not metadata.get("finalizers"):
+            gone = old if dry_run else self._remove(target.kind, target.key)
+            return (_sketch(target.key, gone.revision, marked) if strategy.ends_gracefully else gone), True
+        if is_marked and metadata.get("deletionGracePeriodSeconds") == grace_s:
             return old, False
-        if self._strategies[target.kind].counts_generations and "generation" in metadata:
-            marks["generation"] = metadata["generation"] + (not metadata.get("deletionTimestamp"))
-        value = old.value | {"metadata": order_metadata(metadata | marks)}
-        return self._write(target.kind, target.key, value, dry_run=dry_run), False
+        return self._write(target.kind, target.key, marked, dry_run=dry_run), False
 
     def bind(self, target: Target, binding: Object, *, dry_run: bool = False) -> None:
         """Bind a Pod to the node that `binding` names."""
@@ -190,11 +194,11 @@ class Registry:
             value["metadata"]["annotations"] = value["metadata"].get("annotations", {}) | annotations
         self._write(target.kind, target.key, value, dry_run=dry_run)
 
-    def _update(self, target: Target, old: Stored, wanted: Object, *, dry_run: bool) -> Stored:
+    def _update(self, target: Target, old: Stored, wanted: Object, *, dry_run: bool, is_patch: bool) -> Stored:
         kind, strategy = target.kind, self._strategies[target.kind]
         metadata, before = read_metadata(wanted), old.value["metadata"]
         check_namespace(kind, metadata, target.namespace)
-        carry_metadata(kind, metadata, before)
+        carry_metadata(kind, metadata, before, is_patch=is_patch)
         self._check_version(target, metadata, before)
         context = self._context(target.namespace)
         value = strategy.canonicalize(_content(wanted) | {"metadata": metadata}, context.now)
@@ -214,7 +218,9 @@ class Registry:
             return old
         ended = metadata.get("deletionTimestamp") and not metadata.get("deletionGracePeriodSeconds")
         if ended and not metadata.get("finalizers"):
-            return old if dry_run else self._remove(kind, target.key)
+            if not dry_run:
+                self._remove(kind, target.key)
+            return _sketch(target.key, self.store.revision, value)
         return self._write(kind, target.key, value, dry_run=dry_run)
 
     def _check_version(self, target: Target, metadata: dict[str, Any], before: dict[str, Any]) -> None:
@@ -284,7 +290,7 @@ class Registry:
     def _write(self, kind: Kind, key: Key, value: Object, *, dry_run: bool) -> Stored:
         value["metadata"] = order_metadata(value["metadata"])
         if dry_run:
-            return Stored(key, self.store.revision, value, msgspec.json.encode(value))
+            return _sketch(key, self.store.revision, value)
         return self.store.write(kind, key, _ordered(value))
 
     def _remove(self, kind: Kind, key: Key) -> Stored:
@@ -298,6 +304,11 @@ class Registry:
 def full(kind: Kind, value: Object) -> Object:
     """Give the value with kind and apiVersion."""
     return {"kind": kind.kind, "apiVersion": kind.api_version} | value
+
+
+def _sketch(key: Key, revision: int, value: Object) -> Stored:
+    """Give an object for an answer, which is not stored like this."""
+    return Stored(key, revision, _ordered(value), msgspec.json.encode(_ordered(value)))
 
 
 def _content(wanted: Object) -> Object:

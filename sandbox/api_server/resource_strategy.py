@@ -25,6 +25,7 @@ from dra_driver.api.resource_v1 import (
 )
 from dra_driver.cel import Options
 from dra_driver.errors import FieldError, FieldReason, InvalidError
+from sandbox.api_server.completion import complete, validate_completed
 from sandbox.api_server.gate_drop import (
     drop_claim_fields,
     drop_deallocated,
@@ -62,7 +63,7 @@ class ResourceStrategy(Strategy):
         """Write quantities, and what is empty, as the API does, and add defaults."""
         built: Object = msgspec.json.decode(codec.encode(self.read(value)))
         parts = {name: part for name, part in built.items() if name not in ("kind", "apiVersion", "metadata")}
-        written = {"metadata": value["metadata"], "spec": {}} | parts
+        written = {"metadata": value["metadata"], "spec": {}} | ({"status": {}} if self.kind.has_status else {}) | parts
         self.set_defaults(written, now)
         return written
 
@@ -72,7 +73,7 @@ class ResourceStrategy(Strategy):
     def read(self, value: Object) -> Any:
         """Give the object as its type. Raises Refusal."""
         try:
-            return codec.decode(msgspec.json.encode(value), self.struct)
+            return codec.decode(msgspec.json.encode(complete(value, self.struct)), self.struct)
         except InvalidError as error:
             kind, problems = self.kind, "; ".join(map(str, error.errors))
             text = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {problems}'
@@ -129,11 +130,13 @@ class ClassStrategy(ResourceStrategy):
     def validate_create(self, value: Object, context: Context) -> Iterable[FieldError]:
         """Check the spec."""
         yield from validate_metadata(value["metadata"], self.name_problems)
+        yield from validate_completed(value)
         yield from validate_class_spec(self.read(value).spec, None, self._options)
 
     def validate_update(self, value: Object, old: Object, context: Context) -> Iterable[FieldError]:
         """Check what of the spec is changed."""
         yield from validate_metadata_update(value["metadata"], old["metadata"])
+        yield from validate_completed(value)
         yield from validate_class_spec(self.read(value).spec, self.read(old).spec, self._options)
 
 
@@ -146,13 +149,15 @@ class ClaimStrategy(ResourceStrategy):
     def set_defaults(self, value: Object, now: str) -> None:
         """One device, unless something else is said; values of tolerations must be equal."""
         set_claim_defaults(value["spec"])
+        for device in (value.get("status") or {}).get("devices", ()):
+            device.setdefault("conditions", None)  # as Go writes a list without items
         allocation = ((value.get("status") or {}).get("allocation") or {}).get("devices") or {}
         for result in allocation.get("results", ()):
             _set_operators(result)
 
     def prepare_create(self, value: Object, context: Context) -> None:
         """Drop the status, and fields of gates."""
-        super().prepare_create(value, context)
+        value["status"] = {}
         drop_claim_fields(value["spec"], None, self._gates)
 
     def prepare_update(self, value: Object, old: Object, context: Context) -> None:
@@ -170,6 +175,7 @@ class ClaimStrategy(ResourceStrategy):
         """Check the spec, and whether the namespace may have administrators."""
         yield from _validate_admin_requests(value["spec"], context)
         yield from validate_metadata(value["metadata"], self.name_problems)
+        yield from validate_completed(value)
         yield from validate_claim_spec(self.read(value).spec, "spec", self._options)
 
     def validate_update(self, value: Object, old: Object, context: Context) -> Iterable[FieldError]:
@@ -181,6 +187,7 @@ class ClaimStrategy(ResourceStrategy):
         """Check the status."""
         yield from validate_metadata_update(value["metadata"], old["metadata"])
         yield from _validate_admin_results(value, old, context)
+        yield from validate_completed(value)
         new, before = self.read(value), self.read(old)
         is_deleted = "deletionTimestamp" in value["metadata"]
         yield from validate_claim_status(new.status, before.status, new.spec, is_deleted=is_deleted)
@@ -213,7 +220,8 @@ class TemplateStrategy(ResourceStrategy):
         yield from validate_mutable_metadata(metadata, "spec.metadata")
         for name in metadata:
             if name not in _TEMPLATE_METADATA:
-                yield FieldError(f"spec.metadata.{name}", "is set, want labels and annotations only")
+                yield FieldError(f"spec.metadata.{name}", "cannot be set", FieldReason.FORBIDDEN)
+        yield from validate_completed(value)
         yield from validate_claim_spec(self.read(value).spec.spec, "spec.spec", self._options)
 
     def validate_update(self, value: Object, old: Object, context: Context) -> Iterable[FieldError]:
@@ -227,6 +235,11 @@ class TaintRuleStrategy(ResourceStrategy):
     """DeviceTaintRules."""
 
     struct = DeviceTaintRule
+
+    def prepare_create(self, value: Object, context: Context) -> None:
+        """Drop the status."""
+        value["status"] = {}
+
     updates_unconditionally: ClassVar = False
 
     def set_defaults(self, value: Object, now: str) -> None:
@@ -258,6 +271,7 @@ class TaintRuleStrategy(ResourceStrategy):
 
 def set_claim_defaults(spec: dict[str, Any]) -> None:
     """Add the defaults of a claim's requests."""
+    spec.setdefault("devices", {}).setdefault("requests", None)  # as Go writes a list without items
     for body in request_bodies(spec):
         if body.setdefault("allocationMode", "ExactCount") == "ExactCount":
             body.setdefault("count", 1)
@@ -270,7 +284,7 @@ def _set_operators(part: dict[str, Any]) -> None:
 
 
 def _validate_admin_requests(spec: dict[str, Any], context: Context) -> Iterator[FieldError]:
-    for index, request in enumerate((spec.get("devices") or {}).get("requests", ())):
+    for index, request in enumerate((spec.get("devices") or {}).get("requests") or ()):
         if (request.get("exactly") or {}).get("adminAccess"):
             yield from _validate_admin(f"spec.devices.requests[{index}].adminAccess", context)
             return

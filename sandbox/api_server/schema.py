@@ -13,8 +13,24 @@ from typing import Annotated, Any, Final, get_args, get_origin
 from kubernetes.aio.client import models
 from pydantic import BaseModel
 
+from dra_driver.api.quantity import Quantity
 from sandbox.api_server.kind import Kind, Object
 
+_QUANTITIES: Final = frozenset(
+    (
+        *("limits", "capacity", "allocatable", "overhead", "consumedCapacity", "allocatedResources", "validValues"),
+        *("capacityMultiplier", "deviceMultiplier", "perPod", "perContainer", "sizeLimit"),
+    )
+)
+"""Fields that hold quantities, wherever a model has them as strings, or as maps or lists of strings."""
+_QUANTITY_VALUES: Final = frozenset(
+    (
+        *(("V1Counter", "value"), ("V1DeviceCapacity", "value"), ("V1CapacityRequestPolicy", "default")),
+        *(("V1CapacityRequestPolicyRange", name) for name in ("min", "max", "step")),
+        *(("V1CapacityRequirements", "requests"), ("V1ResourceRequirements", "requests")),
+    )
+)
+_OPAQUE: Final = (("V1OpaqueDeviceConfiguration", "parameters"), ("V1AllocatedDeviceStatus", "data"))
 _MODELS: Final = {"Event": "CoreV1Event", "ResourceClaim": "ResourceV1ResourceClaim"}
 
 
@@ -72,6 +88,8 @@ def _prune(schema: Schema, value: Any, path: str, unknown: list[str]) -> Any:
         if not isinstance(value, list):
             raise _wrong(path, value, "array")
         return [_prune(schema.items, item, f"{path}[{at}]", unknown) for at, item in enumerate(value)]
+    if schema.kind == "quantity":
+        return _quantity(value, path)
     if not _fits(schema.kind, value):
         raise _wrong(path, value, schema.kind)
     return value
@@ -85,6 +103,17 @@ def _prune_object(schema: Schema, value: dict[str, Any], path: str, unknown: lis
         elif part is not None:
             pruned[name] = _prune(_field(schema, name), part, f"{path}.{name}", unknown)
     return pruned
+
+
+def _quantity(value: Any, path: str) -> str:
+    """Write a quantity as the API does."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise _wrong(path, value, "quantity")
+    try:
+        return str(Quantity.parse(str(value)))
+    except ValueError:
+        pattern = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
+        raise WrongTypeError(f"{path}: quantities must match the regular expression '{pattern}'") from None
 
 
 def _fits(kind: str, value: Any) -> bool:
@@ -122,8 +151,27 @@ def _of_kind(kind: Kind) -> Schema:
 def _of_model(model: type[BaseModel]) -> Schema:
     fields: dict[str, type[BaseModel] | Schema] = {}
     for name, field in model.model_fields.items():
-        fields[field.serialization_alias or name] = _of_annotation(field.annotation)
+        alias = field.serialization_alias or name
+        schema = _of_annotation(field.annotation)
+        if (model.__name__, alias) in _OPAQUE:
+            schema = Schema("any")
+        elif isinstance(schema, Schema) and _holds_quantities(model.__name__, alias):
+            schema = _with_quantities(schema)
+        fields[alias] = schema
     return Schema("object", fields)
+
+
+def _holds_quantities(model: str, field: str) -> bool:
+    return field in _QUANTITIES or (model, field) in _QUANTITY_VALUES
+
+
+def _with_quantities(schema: Schema) -> Schema:
+    """Give the schema with quantities for strings."""
+    if schema.kind == "string":
+        return Schema("quantity")
+    items = _with_quantities(schema.items) if schema.items else None
+    values = _with_quantities(schema.values) if schema.values else None
+    return Schema(schema.kind, schema.fields, items, values) if items or values else schema
 
 
 def _of_annotation(annotation: Any) -> "type[BaseModel] | Schema":

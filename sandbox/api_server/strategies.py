@@ -12,7 +12,14 @@ from sandbox.api_server.resource_strategy import (
     TaintRuleStrategy,
     TemplateStrategy,
 )
-from sandbox.api_server.strategy import EventStrategy, LeaseStrategy, NamespaceStrategy, NodeStrategy, Strategy
+from sandbox.api_server.strategy import (
+    ConfigMapStrategy,
+    EventStrategy,
+    LeaseStrategy,
+    NamespaceStrategy,
+    NodeStrategy,
+    Strategy,
+)
 
 
 def build_strategies(gates: Mapping[str, bool]) -> dict[Kind, Strategy]:
@@ -22,7 +29,7 @@ def build_strategies(gates: Mapping[str, bool]) -> dict[Kind, Strategy]:
         NodeStrategy(kinds.NODES),
         PodStrategy(kinds.PODS),
         EventStrategy(kinds.EVENTS),
-        Strategy(kinds.CONFIG_MAPS),
+        ConfigMapStrategy(kinds.CONFIG_MAPS),
         Strategy(kinds.SERVICE_ACCOUNTS),
         LeaseStrategy(kinds.LEASES),
         SliceStrategy(kinds.RESOURCE_SLICES, gates),

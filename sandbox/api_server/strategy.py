@@ -6,11 +6,12 @@ since the driver's types know only the parts of them that it reads.
 
 # ruff: noqa: ARG002 - hooks take what some of those that replace them need
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
-from dra_driver.api.name import validate_dns_label, validate_dns_subdomain
+from dra_driver.api.name import quote, validate_dns_label, validate_dns_subdomain
 from dra_driver.errors import FieldError
 from sandbox.api_server.kind import Kind, Object
 from sandbox.api_server.metadata import validate_metadata, validate_metadata_update
@@ -31,6 +32,8 @@ class Strategy:
     """Whether metadata.generation is 1 in a new object and rises with each change beside metadata and status."""
     creates_on_update: ClassVar = False
     updates_unconditionally: ClassVar = True
+    ends_gracefully: ClassVar = False
+    """Whether an object that is deleted may take time to end."""
     keeps_metadata_in_status: ClassVar = False
     """Whether an update of the status leaves labels, annotations, owners and finalizers as they are."""
 
@@ -115,13 +118,43 @@ class NamespaceStrategy(Strategy):
         value["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = old["metadata"]["name"]
 
 
+_NODE_INFO: Final = (
+    *("machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion", "kubeletVersion"),
+    *("kubeProxyVersion", "operatingSystem", "architecture"),
+)
+_CONFIG_KEY: Final = re.compile(r"[-._a-zA-Z0-9]{1,253}")
+
+
 class NodeStrategy(Strategy):
-    """Nodes: the kubelet may create one with a status."""
+    """Nodes: the kubelet may create one with a status.
+
+    No taint keeps Pods off a node until somebody finds it ready, as admission does upstream: here nobody would.
+    """
+
+    def canonicalize(self, value: Object, now: str) -> Object:
+        """Add what the API always writes."""
+        status = value.setdefault("status", {})
+        for condition in status.get("conditions") or ():
+            condition.setdefault("lastHeartbeatTime", None)
+            condition.setdefault("lastTransitionTime", None)
+        status.setdefault("daemonEndpoints", {}).setdefault("kubeletEndpoint", {"Port": 0})
+        status["nodeInfo"] = dict.fromkeys(_NODE_INFO, "") | status.get("nodeInfo", {})
+        return value
 
     def prepare_create(self, value: Object, context: Context) -> None:
         """Keep the status."""
         value.setdefault("spec", {})
-        value.setdefault("status", {})
+
+
+class ConfigMapStrategy(Strategy):
+    """ConfigMaps."""
+
+    def validate(self, value: Object) -> Iterator[FieldError]:
+        """Check the keys."""
+        for field in ("data", "binaryData"):
+            for key in value.get(field) or {}:
+                if not _CONFIG_KEY.fullmatch(key):
+                    yield FieldError(f"{field}[{key}]", f"{quote(key)} is no key, want letters, digits, '-', '_', '.'")
 
 
 class EventStrategy(Strategy):

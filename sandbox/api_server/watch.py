@@ -81,7 +81,7 @@ class Watch:
 
     def bookmark(self, *, initial_events_end: bool = False) -> None:
         """Tell the client how far it is: everything before is sent or in the queue."""
-        metadata: dict[str, Any] = {"resourceVersion": str(self._revision()), "creationTimestamp": None}
+        metadata: dict[str, Any] = {"resourceVersion": str(self._revision())}
         if initial_events_end:
             metadata["annotations"] = _INITIAL_EVENTS_END
         value = {"kind": self.kind.kind, "apiVersion": self.kind.api_version, "metadata": metadata}

@@ -34,15 +34,24 @@ _NOISE = ("eviction_manager.go", "cri_stats_provider.go")
 
 
 class Cluster:
-    """Control plane and nodes. `feature_gates` go to all components, over the defaults of the release."""
+    """Control plane and nodes. `feature_gates` go to all components, over the defaults of the release.
 
-    def __init__(self, nodes: Sequence[str] = ("node-a",), feature_gates: Mapping[str, bool] | None = None) -> None:
+    `scheduler_flags` are further flags of kube-scheduler.
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[str] = ("node-a",),
+        feature_gates: Mapping[str, bool] | None = None,
+        scheduler_flags: Sequence[str] = (),
+    ) -> None:
         self._node_names = tuple(nodes)
+        self._scheduler_flags = tuple(scheduler_flags)
         self._gates = dict(feature_gates or {})
         self.nodes: dict[str, Node] = {}
 
     def __enter__(self) -> Self:
-        programs = _build_programs()
+        programs = build_programs()
         self._folder = ClusterFolder.create()
         self.folder = self._folder.path
         self.processes = Processes(self.folder / "logs", self._folder.cgroup)
@@ -62,7 +71,7 @@ class Cluster:
 
     def _start(self) -> None:
         control = self.namespace = network.create_control_namespace(self.processes)
-        self.control_plane = ControlPlane(self._host, control, self._gates)
+        self.control_plane = ControlPlane(self._host, control, self._gates, self._scheduler_flags)
         self.control_plane.start(self._node_names)
         for index, name in enumerate(self._node_names):
             self.nodes[name] = Node(name, index, self._host, self.control_plane)
@@ -230,7 +239,7 @@ class Cluster:
         return "\n".join(parts)
 
 
-def _build_programs() -> dict[str, Path]:
+def build_programs() -> dict[str, Path]:
     """Build the programs that are missing and return the path of each by its name."""
     return {
         name: folder / name
