@@ -1,5 +1,7 @@
 """Pods whose claims the controller allocates, on two nodes that are given to it."""
 
+import signal
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -161,6 +163,34 @@ def test_a_claim_is_shared_by_pods(workload: Workload) -> None:
     claim = workload.claim("shared")
     assert {consumer["name"] for consumer in claim["status"]["reservedFor"]} == {"one", "two"}
     assert workload.see("one").given == workload.see("two").given == {device_of(claim)[1]}
+
+
+@pytest.mark.parametrize(("policy", "on_nodes"), [("binpack", [4]), ("spread", [2, 2])])
+def test_where_pods_land_shows_the_policy(workload: Workload, policy: str, on_nodes: list[int]) -> None:
+    names = [f"{policy}-{index}" for index in range(4)]
+    claims = [with_policy(a_claim(name, a_request("card", CARD)), policy) for name in names]
+    workload.run(*claims, *(gated(a_pod(name, name)) for name in names))
+    assert sorted(Counter(node_of(workload, name) for name in names).values()) == on_nodes
+
+
+def test_a_node_that_is_cordoned_before_the_pod_is_bound_is_left_for_another(workload: Workload) -> None:
+    cluster = workload.cluster
+    scheduler = cluster.processes["kube-scheduler"]
+    scheduler.signal(signal.SIGSTOP)
+    try:
+        workload.apply(a_card("one", "L40S"), gated(a_pod("one", "one")))
+        cluster.wait_for("the gate to be gone", lambda: "schedulingGates" not in cluster.get("pod", "one")["spec"])
+        chosen, _ = device_of(workload.claim("one"))
+        cluster.kubectl("cordon", chosen)
+    finally:
+        scheduler.signal(signal.SIGCONT)
+    try:
+        workload.wait_for_phase("one", "Running")
+    finally:
+        cluster.kubectl("uncordon", chosen)
+    [other] = set(cluster.nodes) - {chosen}
+    assert node_of(workload, "one") == device_of(workload.claim("one"))[0] == other
+    assert workload.see("one").given == {device_of(workload.claim("one"))[1]}
 
 
 def test_a_pod_that_is_deleted_while_it_waits_leaves_nothing_behind(workload: Workload) -> None:
