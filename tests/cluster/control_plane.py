@@ -26,7 +26,9 @@ class ControlPlane:
         host: Host,
         namespace: Namespace,
         feature_gates: Mapping[str, bool],
+        scheduler_flags: Sequence[str] = (),
     ) -> None:
+        self._scheduler_flags = tuple(scheduler_flags)
         self._host = host
         self._namespace = namespace
         self.feature_gates = dict(feature_gates)
@@ -46,7 +48,7 @@ class ControlPlane:
     def finish(self, timeout: float = 60) -> None:
         """Wait until the API server is ready, then starts scheduler and controller-manager."""
         self.wait_until_ready(timeout)
-        self._start("kube-scheduler", self._client_flags("kube-scheduler"))
+        self._start("kube-scheduler", (*self._client_flags("kube-scheduler"), *self._scheduler_flags))
         self._start("kube-controller-manager", (
             *self._client_flags("kube-controller-manager"), "--use-service-account-credentials",
             f"--service-account-private-key-file={self.pki.key('service-account')}",
