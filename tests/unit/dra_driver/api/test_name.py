@@ -1,4 +1,3 @@
-import time
 from collections.abc import Callable
 
 import pytest
@@ -57,12 +56,11 @@ def test_a_bad_name_is_refused_with_what_is_wanted(validate: Validator, text: st
 
 
 @pytest.mark.parametrize(("validate", "texts"), GOOD, ids=lambda item: getattr(item, "__name__", ""))
-def test_a_hostile_name_is_refused_at_once_with_a_short_message(validate: Validator, texts: list[str]) -> None:
+def test_no_pattern_sees_a_hostile_name_and_the_message_is_short(validate: Validator, texts: list[str]) -> None:
     del texts
-    before = time.process_time()
     problems = validate("a-" * 500_000 + "!")
-    assert time.process_time() - before < 1
     assert problems
+    assert all("bytes, want at most" in problem or "has no domain" in problem for problem in problems)
     assert all(len(problem) < 300 for problem in problems)
 
 
