@@ -56,11 +56,12 @@ proto: $(VENV)/.installed ## Generate the Python side of the gRPC contracts
 docs: $(VENV)/.installed ## Generate the reference pages from the code
 	$(BIN)/python -m docs.generate
 
-benchmark: $(VENV)/.installed ## Measure prepare, selectors, allocation and a large cluster (needs Go)
+benchmark: $(VENV)/.installed ## Measure prepare, selectors, allocation, a large cluster, the controller (Go, root)
 	$(BIN)/python -m benchmarks.prepare
 	$(BIN)/python -m benchmarks.selector
 	$(BIN)/python -m benchmarks.allocation
 	$(BIN)/python -m benchmarks.fleet
+	$(BIN)/python -m benchmarks.controller
 
 clean: ## Remove everything that is built here
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .coverage
