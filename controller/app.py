@@ -13,6 +13,7 @@ from controller.decider import Decider
 from controller.follower import Follower
 from controller.leader import Leader, Timing
 from controller.metric import Metrics, PodState
+from controller.pod_writer import PodWriter
 from controller.refusal_text import explain_refusal
 from controller.setting import Settings
 from controller.state import Effect, State
@@ -76,16 +77,18 @@ class Controller:
         )
         self.state = State(SelectorCache(CelCompiler()), lambda: str(uuid.uuid4()), settings.features)
         self.follower = Follower(client, self.state, self._notice, pace.watch)
+        decider = Decider(self.state, settings.policy)
+        writer = Writer(
+            client.guarded(self._election.confirm) if settings.leader_elect else client,
+            self.follower.caches.claims,
+            self.follower.caches.pods,
+            self.metrics,
+            pace.writer,
+        )
         self.leader = Leader(
             self.state,
-            Decider(self.state, settings.policy),
-            Writer(
-                client.guarded(self._election.confirm) if settings.leader_elect else client,
-                self.follower.caches.claims,
-                self.follower.caches.pods,
-                self.metrics,
-                pace.writer,
-            ),
+            decider,
+            PodWriter(self.state, decider, writer, self.metrics),
             Teller(self._recorder, partial(explain_refusal, self.state), pace.teller),
             self.metrics,
             pace.leader,

@@ -12,14 +12,16 @@ import structlog
 
 from controller.decider import Decider, Steps
 from controller.decision import Code, Decision, Leave, Place, Refuse, TakeBack
-from controller.double import find_double, find_earlier
 from controller.metric import Metrics, Result
 from controller.ownership import is_gated
-from controller.pod_claim import is_live, is_pending
+from controller.past import Pasts
+from controller.pod_claim import is_pending
+from controller.pod_writer import PodWriter
 from controller.queue import Queue
-from controller.state import Effect, State, find_node
+from controller.state import Effect, State
+from controller.sweeper import Sweeper
 from controller.teller import Teller
-from controller.writer import GivenUpError, Writer, is_final
+from controller.writer import GivenUpError
 from dra_driver.api.core_v1 import Pod
 from dra_driver.api.resource_v1 import ResourceClaim
 from dra_driver.errors import ApiConflictError, ApiError, ApiNotFoundError, LeadershipLostError
@@ -52,36 +54,22 @@ class Timing:
     settle_s: float = 2.0
 
 
-@dataclass(slots=True)
-class _Past:
-    """What happened to a Pod before.
-
-    The node that was chosen last, until when nodes are avoided, and since when a part of its claims is as it is.
-    """
-
-    uid: str
-    node: str = ""
-    avoided: dict[str, float] = field(default_factory=dict)
-    partial: tuple[tuple[str, ...], float] | None = None
-
-
 @dataclass(slots=True, eq=False)
 class Leader:
     """Decides and writes. `notice` is told of every change, whoever leads."""
 
     state: State
     decider: Decider
-    writer: Writer
+    writer: PodWriter
     teller: Teller
     metrics: Metrics
     timing: Timing = field(default_factory=Timing)
     monotonic: Callable[[], float] = time.monotonic
     queue: Queue = field(default_factory=Queue)
+    pasts: Pasts = field(default_factory=Pasts)
     _is_leading: bool = False
     _is_ending: bool = False
     _writes: set[asyncio.Task[None]] = field(default_factory=set)
-    _pasts: dict[ObjectKey, _Past] = field(default_factory=dict)
-    _orphans: dict[ObjectKey, float] = field(default_factory=dict)
 
     @property
     def is_leading(self) -> bool:
@@ -109,7 +97,7 @@ class Leader:
             async with asyncio.TaskGroup() as tasks:
                 try:
                     self._add_all()
-                    tasks.create_task(self._look_for_orphans(tasks))
+                    tasks.create_task(self._sweep().run())
                     tasks.create_task(self.teller.run())
                     while True:
                         await self._decide(await self.queue.next(), tasks)
@@ -123,8 +111,11 @@ class Leader:
             self.metrics.leader.set(0)
             self.queue.clear()
             self.teller.clear_all()
-            self._pasts.clear()
-            self._orphans.clear()
+            self.pasts.clear()
+
+    def _sweep(self) -> Sweeper:
+        look_s, orphan_s = self.timing.look_s, self.timing.orphan_s
+        return Sweeper(self.state, self.decider, self.writer, self.teller, look_s, orphan_s, self.monotonic)
 
     def _add_all(self) -> None:
         """Start with all Pods, the oldest first."""
@@ -166,21 +157,13 @@ class Leader:
                 self._start(tasks, self._write(key, pod, decision))
             case TakeBack():
                 self._refuse_text(pod, decision.because)
-                if self._is_settled(pod, decision.claims):
+                if self.pasts.unchanged_s(pod, decision.claims, self.monotonic()) >= self.timing.settle_s:
                     self._start(tasks, self._take_back(key, pod, decision.claims))
                 else:
                     self.queue.done(key, refused=True)
                     self.queue.add_later(key, self.timing.settle_s)
             case _:
                 assert_never(decision)
-
-    def _is_settled(self, pod: Pod, claims: tuple[ResourceClaim, ...]) -> bool:
-        """Tell whether claims have been as they are for a while, so that nobody is about to write the rest of them."""
-        past, now = self._past_of(pod), self.monotonic()
-        versions = tuple(claim.metadata.resource_version for claim in claims)
-        if past.partial is None or past.partial[0] != versions:
-            past.partial = (versions, now)
-        return now - past.partial[1] >= self.timing.settle_s
 
     def _start(self, tasks: asyncio.TaskGroup, coroutine: Coroutine[Any, Any, None]) -> None:
         task = tasks.create_task(coroutine)
@@ -208,13 +191,14 @@ class Leader:
         flying = {key_of(claim) for claim, _ in place.allocations}
         is_written = False
         try:
-            await self._write_claims(pod, place, flying)
-            await self._let_go(pod)
+            await self.writer.write_claims(pod, place, flying, self._wanted(pod))
+            await self.writer.let_go(pod, self._wanted(pod))
             is_written = True
         except (GivenUpError, LeadershipLostError) as error:
             log.info("pod given up", pod=str(key), error=str(error))
         except (ApiConflictError, ApiNotFoundError) as error:
             log.info("pod changed meanwhile", pod=str(key), error=str(error))
+            self.pasts.place(pod, "")
             self.queue.add_later(key, self.timing.conflict_s * random.random())  # noqa: S311 - no secret
         except ApiError as error:
             log.error("pod not written", pod=str(key), error=str(error))  # noqa: TRY400 - it says all there is
@@ -222,83 +206,30 @@ class Leader:
             self.queue.add_later(key, self.timing.refused_s)
         finally:
             self.metrics.writes.labels("success" if is_written else "error").inc()
-            self.state.land(flying)
-            if not is_written:
-                self.state.land([key_of(claim) for claim, _ in place.promises])
-                self.state.forget_choice(pod)
-                self.queue.retry_refused()
+            self._land(pod, place, flying, is_written=is_written)
             self.queue.done(key)
         if is_written:
             self._tell_written(pod, place)
 
-    async def _write_claims(self, pod: Pod, place: Place, flying: set[ObjectKey]) -> None:
-        """Write the claims one after the other, and wait until all is known that was written before them.
+    def _land(self, pod: Pod, place: Place, flying: set[ObjectKey], *, is_written: bool) -> None:
+        """Believe what the watch tells, but for what may still arrive: its devices are kept until it cannot."""
+        self.state.land(flying)
+        late = [key for claim, _ in place.allocations if (key := key_of(claim)) not in flying]
+        if late:
+            asyncio.get_running_loop().call_later(self.timing.unknown_s, self._land_late, late)
+        if not is_written:
+            self.state.land([key_of(claim) for claim, _ in place.promises])
+            self.state.forget_choice(pod)
+            self.queue.retry_refused()
 
-        Leaves in `flying` those of which it is certain what became of them.
-        """
-        versions: list[str] = []
-        wanted = self._wanted(pod)
-        for claim, allocation in place.allocations:
-            try:
-                written = await self.writer.allocate(claim, allocation, pod, wanted)
-            except (ApiError, GivenUpError, LeadershipLostError, asyncio.CancelledError) as error:
-                if not isinstance(error, ApiError) or not is_final(error):
-                    self._keep_flying(key_of(claim), flying)
-                raise
-            versions.append(written.metadata.resource_version)
-        for claim in place.reservations:
-            written = await self.writer.reserve(claim, pod, wanted)
-            versions.append(written.metadata.resource_version)
-        for version in versions:
-            await self.writer.claims.reached(version)
-
-    def _keep_flying(self, key: ObjectKey, flying: set[ObjectKey]) -> None:
-        """Count an allocation that may still arrive until it cannot, so that nobody else gets its devices."""
-        flying.discard(key)
-        asyncio.get_running_loop().call_later(self.timing.unknown_s, self._land_late, key)
-
-    def _land_late(self, key: ObjectKey) -> None:
-        self.state.land([key])
+    def _land_late(self, keys: list[ObjectKey]) -> None:
+        self.state.land(keys)
         self.queue.retry_refused()
-
-    async def _let_go(self, pod: Pod) -> None:
-        """Remove the gate of the Pod as it is now, unless somebody else was given its devices before."""
-        current = self.state.pods.get(key_of(pod))
-        if current is None or current.metadata.uid != pod.metadata.uid:
-            raise GivenUpError("pod is gone")
-        wanted = self._wanted(pod)
-        lost = [claim for claim in self.decider.find_held(current) if self._is_second(claim)]
-        if lost:
-            self.metrics.conflicts.inc()
-            self._past_of(pod).node = ""
-            for claim in lost:
-                await self.writer.take_back(claim, wanted)
-                self.metrics.taken_back.inc()
-            raise ApiConflictError(f"pod {key_of(pod)}: another controller was faster")
-        if is_gated(current):
-            if self.decider.has_unallocated(current):
-                raise ApiConflictError(f"pod {key_of(pod)}: an allocation was taken back")
-            await self.writer.ungate(current, wanted)
-
-    def _is_second(self, claim: ResourceClaim) -> bool:
-        """Tell whether a device of an allocation was somebody else's before; everything until then must be known."""
-        own = self.state.own
-        node = find_node(claim.status.allocation) if claim.status.allocation is not None else ""
-        devices = find_double(claim, own.state, own.pools(node) if node in own.nodes else ())
-        if not devices:
-            return False
-        earlier = find_earlier(claim, devices, self.state.claims.values(), self.state.since)
-        if earlier is not None:
-            log.warning("device allocated twice", claim=str(key_of(claim)), earlier=str(key_of(earlier)), node=node)
-        return earlier is not None
 
     async def _take_back(self, key: ObjectKey, pod: Pod, claims: tuple[ResourceClaim, ...]) -> None:
         """Take back what a Pod cannot use, so that others can; then it is decided anew."""
-        wanted = self._wanted(pod)
         try:
-            for claim in claims:
-                await self.writer.take_back(claim, wanted)
-                self.metrics.taken_back.inc()
+            await self.writer.take_back(claims, self._wanted(pod))
         except (GivenUpError, LeadershipLostError) as error:
             log.info("pod given up", pod=str(key), error=str(error))
         except ApiError as error:
@@ -309,41 +240,6 @@ class Leader:
             self.queue.add_later(key, 0.0)
         finally:
             self.queue.done(key)
-
-    async def _look_for_orphans(self, tasks: asyncio.TaskGroup) -> None:
-        """Take back, from time to time, what nobody uses and nobody else took back."""
-        while True:
-            await asyncio.sleep(self.timing.look_s)
-            now = self.monotonic()
-            orphans = {key for key, claim in self.state.claims.items() if self._is_orphan(claim)}
-            self._orphans = {key: self._orphans.get(key, now) for key in orphans}
-            for key, since in self._orphans.items():
-                if now - since >= self.timing.orphan_s:
-                    self._start(tasks, self._take_back_orphan(key))
-
-    async def _take_back_orphan(self, key: ObjectKey) -> None:
-        claim = self.state.claims.get(key)
-        if claim is None or not self._is_orphan(claim):
-            return
-        try:
-            await self.writer.take_back(claim, lambda: not self._is_ending)
-        except (ApiError, GivenUpError, LeadershipLostError) as error:
-            log.warning("allocation not taken back", claim=str(key), error=str(error))
-        else:
-            self.metrics.taken_back.inc()
-            log.info("allocation of pods that are gone taken back", claim=str(key))
-
-    def _is_orphan(self, claim: ResourceClaim) -> bool:
-        """Tell whether an allocation of ours is reserved for Pods that are gone, and nobody else."""
-        if claim.status.allocation is None or not claim.status.reserved_for or not self.decider.is_own_claim(claim):
-            return False
-        for consumer in claim.status.reserved_for:
-            if consumer.resource != "pods" or consumer.api_group:
-                return False
-            pod = self.state.pods.get(ObjectKey(claim.metadata.namespace, consumer.name))
-            if pod is not None and pod.metadata.uid == consumer.uid and is_live(pod):
-                return False
-        return True
 
     def _wanted(self, pod: Pod) -> Callable[[], bool]:
         """Give what tells whether the Pod still needs what is being written for it."""
@@ -360,24 +256,12 @@ class Leader:
         return is_wanted
 
     def _find_avoided(self, pod: Pod) -> frozenset[str]:
-        """Give the nodes that kube-scheduler refused for a Pod whose claims it deallocated a while ago."""
-        past, now = self._past_of(pod), self.monotonic()
-        if past.node and not is_gated(pod) and self.decider.has_unallocated(pod):
-            log.info("kube-scheduler took an allocation back", pod=str(key_of(pod)), node=past.node)
-            past.avoided[past.node] = now + self.timing.avoid_s
-            past.node = ""
-        past.avoided = {name: until for name, until in past.avoided.items() if until > now}
-        return frozenset(past.avoided)
-
-    def _past_of(self, pod: Pod) -> _Past:
-        past = self._pasts.get(key_of(pod))
-        if past is None or past.uid != pod.metadata.uid:
-            past = self._pasts[key_of(pod)] = _Past(pod.metadata.uid)
-        return past
+        has_unallocated = self.decider.has_unallocated(pod)
+        return self.pasts.find_avoided(pod, self.monotonic(), self.timing.avoid_s, has_unallocated=has_unallocated)
 
     def _tell_written(self, pod: Pod, place: Place) -> None:
         if place.node:
-            self._past_of(pod).node = place.node
+            self.pasts.place(pod, place.node)
         waited_s = _age_s(pod)
         if is_gated(pod):
             self.metrics.allocation_seconds.observe(waited_s)
@@ -393,7 +277,7 @@ class Leader:
     def _forget(self, key: ObjectKey) -> None:
         self.teller.clear(key)
         self.queue.forget(key)
-        self._pasts.pop(key, None)
+        self.pasts.forget(key)
 
 
 async def _run_steps(steps: Steps) -> Decision:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from controller.allocator import Cluster, Joined, summarize
 from controller.allocator.search import Outcome
 from controller.decision import Code, Refuse
-from controller.placement import find_misfit, sum_requests
+from controller.placement import Misfit, find_misfit, sum_requests
 from controller.state import State
 from dra_driver.api.core_v1 import Pod
 from dra_driver.kube.resource import key_of
@@ -21,6 +21,11 @@ def explain_refusal(state: State, pod: Pod, refusal: Refuse) -> str:
     if refusal.code in _EXPLAINED:
         return _explain(state.own, refusal, refusal.short, refusal.misfits)
     return refusal.text
+
+
+def word_misfit(misfit: Misfit) -> str:
+    """Give the words for a misfit that follow `2 nodes: `."""
+    return misfit.message.removeprefix("node: ")
 
 
 def _explain(cluster: Cluster, refusal: Refuse, nodes: tuple[str, ...], misfits: Mapping[str, str]) -> str:
@@ -39,4 +44,4 @@ def _find_misfits(state: State, pod: Pod) -> Iterator[tuple[str, str]]:
     for name, node in state.nodes.items():
         misfit = find_misfit(pod, node, state.requested_without(key_of(pod), name), requests=requests)
         if misfit is not None:
-            yield name, misfit.message
+            yield name, word_misfit(misfit)

@@ -59,7 +59,8 @@ class State:
     """Nodes, slices, classes, rules, claims and Pods. Nothing here does I/O.
 
     `own` allocates what the controller was given; `foreign` tells what kube-scheduler could allocate. `since` has the
-    resource versions at which allocations appeared.
+    resource versions at which allocations appeared, `changed_pools` the pools whose slices changed since somebody
+    looked.
     """
 
     selectors: SelectorCache
@@ -74,6 +75,7 @@ class State:
     claims: dict[ObjectKey, ResourceClaim] = field(default_factory=dict)
     pods: dict[ObjectKey, Pod] = field(default_factory=dict)
     flights: dict[ObjectKey, Flight] = field(default_factory=dict)
+    changed_pools: set[tuple[str, str]] = field(default_factory=set)
     since: dict[ObjectKey, int] = field(default_factory=dict)
     users: dict[ObjectKey, set[ObjectKey]] = field(default_factory=dict)
     requested: dict[str, Requested] = field(default_factory=dict)
@@ -111,6 +113,8 @@ class State:
 
     def set_slice(self, name: str, slice_: ResourceSlice | None) -> Effect:
         """Take over a slice, or that it is gone."""
+        old = self.slices.get(name)
+        self.changed_pools |= {(each.spec.driver, each.spec.pool.name) for each in (old, slice_) if each is not None}
         if slice_ is None:
             self.slices.pop(name, None)
             self.foreign.remove_slice(name)

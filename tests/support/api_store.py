@@ -47,6 +47,7 @@ KINDS = (
     Kind("resource.k8s.io", "v1", "deviceclasses", "DeviceClass"),
     Kind("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", namespaced=True, has_status=True),
     Kind("resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate", namespaced=True),
+    Kind("resource.k8s.io", "v1", "devicetaintrules", "DeviceTaintRule", has_status=True),
     Kind("", "v1", "nodes", "Node", has_status=True),
     Kind("", "v1", "pods", "Pod", namespaced=True, has_status=True, fields=("spec.nodeName", "status.phase")),
     Kind("", "v1", "events", "Event", namespaced=True, fields=_EVENT_FIELDS),

@@ -166,12 +166,12 @@ class ControlPlane:
         return [entry["name"] for entry in (self.claim(claim).get("status") or {}).get("reservedFor") or ()]
 
     def events(self, name: str, reason: str = "DevicesDoNotFit") -> list[str]:
-        """Return the messages of the Events about an object."""
-        return [
+        """Return the messages of the Events about an object, sorted."""
+        return sorted(
             event["message"]
             for event in self.server.all("events")
             if event["involvedObject"]["name"] == name and event["reason"] == reason
-        ]
+        )
 
     def writes(self) -> list[str]:
         """Return the requests that change claims and Pods."""
