@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from pathlib import Path
+from types import TracebackType
 from typing import Final, Self
 
 from dra_driver.errors import ApiConflictError
@@ -79,8 +80,14 @@ class Sandbox:
             raise
         return self
 
-    async def __aexit__(self, *error: object) -> bool | None:
-        return await self._stack.__aexit__(*error)  # type: ignore[arg-type]
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            await self._stack.__aexit__(kind, error, traceback)
+        except BaseExceptionGroup as group:
+            if error not in group.exceptions:  # else the block's own error comes out, and not in a group
+                raise
 
     async def _start(self) -> None:
         """Start the parts, those first that others need."""
@@ -134,8 +141,8 @@ class Sandbox:
         with self.manager.view.slices.subscribe() as subscription:
             while not self._is_published():
                 await subscription.next()
-        while not all(node.is_registered for node in self._nodes.values()):
-            await asyncio.sleep(_POLL_S)  # noqa: ASYNC110 - many conditions, and each soon holds
+        while not all(node.is_registered for node in self._nodes.values()):  # noqa: ASYNC110 - they soon hold
+            await asyncio.sleep(_POLL_S)
 
     def _is_published(self) -> bool:
         published = Counter(slice_.spec.node_name for slice_ in self.manager.view.slices.list())

@@ -3,6 +3,7 @@
 Protobuf messages do not leave this module and `registration`. Contract: k8s.io/kubelet pkg/apis/dra.
 """
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,8 +120,11 @@ async def call(  # noqa: PLR0913 - the parts of a call
     except grpc.aio.AioRpcError as error:
         name = method.rpartition("/")[2]
         raise DriverCallError(f"{subject}: {name}: {error.code().name}: {error.details()}") from error
-    except grpc.aio.UsageError as error:
-        raise DriverCallError(f"{subject}: the connection was closed") from error
+    except (grpc.aio.UsageError, asyncio.CancelledError) as error:
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+            raise
+        raise DriverCallError(f"{subject}: the connection was closed") from error  # which cancels the call, not us
 
 
 def _device(message: Any) -> PreparedDevice:

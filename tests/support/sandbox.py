@@ -1,10 +1,11 @@
 """A simulated node on the API server of the tests, and the objects that it works on."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import msgspec
 
 from dra_driver.api import codec
 from dra_driver.api.resource_v1 import DeviceRequestAllocationResult
-from dra_driver.kube.client import ApiClient
+from dra_driver.kube.client import ApiClient, PatchKind
+from dra_driver.kube.resource import DEVICE_CLASSES, PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Resource
+from sandbox.cluster import Sandbox, build_nodes
 from sandbox.node.feed import PodFeed
 from sandbox.node.node import NodeSettings, SimulatedNode
 from tests.support.api_server import TestApiServer
@@ -21,6 +24,13 @@ from tests.support.kube import a_client, running
 from tests.support.wait import until
 
 Manifest = dict[str, Any]
+
+_RESOURCES: dict[str, Resource[Any]] = {
+    "Pod": PODS,
+    "ResourceClaim": RESOURCE_CLAIMS,
+    "ResourceClaimTemplate": RESOURCE_CLAIM_TEMPLATES,
+    "DeviceClass": DEVICE_CLASSES,
+}
 
 
 def a_pod(name: str = "pod-1", *claims: str, node: str = NODE, containers: Sequence[Manifest] = ()) -> Manifest:
@@ -121,3 +131,71 @@ async def a_node(
                     yield KubeletNode(node, server)
                 finally:
                     await node.stop()
+
+
+class Cluster:
+    """A sandbox under test, used as a user with kubectl would."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        self.view = sandbox.manager.view
+
+    async def apply(self, *manifests: Manifest, namespace: str = "default") -> None:
+        """Apply objects, in the namespace that they name or else in that one."""
+        for manifest in manifests:
+            metadata = manifest["metadata"]
+            await self.sandbox.client.patch(
+                _RESOURCES[manifest["kind"]],
+                metadata["name"],
+                manifest,
+                kind=PatchKind.APPLY,
+                namespace=metadata.get("namespace", namespace),
+                field_manager="test",
+            )
+
+    async def delete_pods(self, *names: str) -> None:
+        """Delete Pods."""
+        for name in names:
+            await self.sandbox.client.delete(PODS, name, namespace="default")
+
+    def phases(self) -> dict[str, str]:
+        """Return the phases of all Pods."""
+        return {pod.metadata.name: pod.status.phase for pod in self.view.pods.list()}
+
+    async def running(self, *names: str, within_s: float = 30.0) -> None:
+        """Wait until Pods run."""
+        await until(lambda: all(self.phases().get(name) == "Running" for name in names), within_s=within_s)
+
+    def refusal(self, pod: str) -> str:
+        """Return why a Pod is not scheduled, or nothing."""
+        found = self.view.pods.get(pod, "default")
+        conditions = found.status.conditions if found is not None else ()
+        return next((each.message for each in conditions if each.type == "PodScheduled" and each.message), "")
+
+    def devices_in_use(self) -> list[str]:
+        """List the devices of all allocations, as `node/device`, sorted."""
+        allocations = [claim.status.allocation for claim in self.view.claims.list()]
+        results = [result for each in allocations if each is not None for result in each.devices.results]
+        return sorted(f"{result.pool}/{result.device}" for result in results)
+
+    def left(self) -> list[str]:
+        """List the files on all nodes that are there for claims or containers."""
+        return [path for node in self.sandbox.nodes.values() for path in left_on(node)]
+
+
+def left_on(node: SimulatedNode) -> list[str]:
+    """List the files on a node that are there for claims or containers."""
+    state = node.plugin_settings.plugin_dir
+    folders = [node.cdi_dir, state / "claims", state / "shim", state / "simulated" / "partitions", node.folder / "pods"]
+    paths = [path for folder in folders if folder.is_dir() for path in folder.iterdir()]
+    return [str(path) for path in paths if not path.name.startswith(".")]
+
+
+@asynccontextmanager
+async def a_cluster(folder: Path, *profiles: str, data: Path | None = None) -> AsyncIterator[Cluster]:
+    """Run a sandbox with a node a profile, and wait until it is ready."""
+    nodes = [replace(each, look_every_s=0.02) for each in build_nodes(len(profiles), profiles)]
+    async with Sandbox(nodes, folder=folder, data=data) as sandbox:
+        async with asyncio.timeout(40):
+            await sandbox.ready()
+        yield Cluster(sandbox)
