@@ -5,47 +5,31 @@ counters as a number of devices a set), so that what it refutes has no solution.
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeAlias
 
-from controller.allocator.constraint import UNCOMPARABLE, Constraint, Value
+from controller.allocator.constraint import Constraint
 from controller.allocator.flow import Flow
 from controller.allocator.ledger import Ledger
 from controller.allocator.likeness import Likeness
-from controller.allocator.pool import Pool
-from controller.allocator.request import Alternative
+from controller.allocator.need import (
+    Group,
+    Need,
+    Part,
+    Surveyor,
+    count_parts,
+    is_charged,
+    is_shareable,
+    left_of,
+    size_of,
+    values_of,
+)
 from controller.allocator.search import Position
 
 _SOURCE, _SINK = "source", "sink"
-_Part: TypeAlias = tuple[Alternative, "Group"]
 _CounterSet: TypeAlias = tuple[Hashable, str]
-
-
-@dataclass(slots=True, eq=False)
-class Group:
-    """Devices that are alike now: one of them stands for all."""
-
-    index: int
-    size: int = 0
-    late: int = 0
-    """How many of them the current request may still take."""
-
-
-@dataclass(slots=True, eq=False)
-class Need:
-    """A request that is still to be served: `count` devices, out of `parts`."""
-
-    alternatives: tuple[Alternative, ...]
-    count: int
-    is_current: bool
-    parts: list[_Part] = field(default_factory=list)
-
-    def covered_by(self, constraint: Constraint) -> bool:
-        """Tell whether the constraint is about it whatever alternative is chosen."""
-        return all(constraint in alternative.constraints for alternative in self.alternatives)
 
 
 @dataclass(slots=True, eq=False)
@@ -56,17 +40,10 @@ class Bound:
 
     def is_refuted(self, ledger: Ledger, position: Position) -> bool:
         """Tell whether there is certainly no way on from `position`."""
-        groups = self._group(ledger, position)
-        needs = list(_needs(ledger, position, self.likeness.risky))
-        if any(_overdraws(ledger, need) for need in needs):
+        surveyor = Surveyor(ledger, position, self._group(ledger, position), self.likeness.risks)
+        needs = surveyor.survey()
+        if needs is None:
             return True
-        for need in needs:
-            need.parts = [
-                (alternative, group)
-                for alternative in need.alternatives
-                for group in groups
-                if self._serves(ledger, alternative, group)
-            ]
         if not self._flows(ledger, needs, {}) or self._is_short(ledger, needs):
             return True
         constraints = self.likeness.table.claims[position.alternative.claim].constraints
@@ -88,20 +65,6 @@ class Bound:
             group.late += place >= position.start
         return list(groups.values())
 
-    def _serves(self, ledger: Ledger, alternative: Alternative, group: Group) -> bool:
-        """Tell whether the devices of the group can serve the request as things stand."""
-        table, index = self.likeness.table, group.index
-        if not ledger.is_free(alternative, index):
-            return False
-        cell = table.cell(alternative, index)
-        if cell.misfit is not None or not ledger.has_room(cell, index):
-            return False
-        if not _has_counters(ledger, index):
-            return False
-        return all(
-            _may_join(constraint, table.value(alternative, constraint, index)) for constraint in alternative.constraints
-        )
-
     def _meets(self, ledger: Ledger, needs: list[Need], covered: list[Need], constraint: Constraint) -> bool:
         if constraint.is_match:
             if constraint.values and not constraint.lists:
@@ -116,14 +79,16 @@ class Bound:
         parts = {need: self._parts_by_value(need, constraint) for need in covered}
         for value in parts[covered[0]]:
             chosen = {need: parts[need].get(value, []) for need in covered}
-            if all(_count(need, chosen[need]) >= need.count for need in covered) and self._flows(ledger, needs, chosen):
+            if all(count_parts(need, chosen[need]) >= need.count for need in covered) and self._flows(
+                ledger, needs, chosen
+            ):
                 return True
         return False
 
-    def _parts_by_value(self, need: Need, constraint: Constraint) -> dict[Hashable, list[_Part]]:
-        parts: dict[Hashable, list[_Part]] = {}
+    def _parts_by_value(self, need: Need, constraint: Constraint) -> dict[Hashable, list[Part]]:
+        parts: dict[Hashable, list[Part]] = {}
         for part in need.parts:
-            for value in _values(self.likeness.table.value(part[0], constraint, part[1].index)):
+            for value in values_of(self.likeness.table.value(part[0], constraint, part[1].index)):
                 parts.setdefault(value, []).append(part)
         return parts
 
@@ -136,7 +101,7 @@ class Bound:
             values = {
                 value
                 for alternative, group in need.parts
-                for value in _values(self.likeness.table.value(alternative, constraint, group.index))
+                for value in values_of(self.likeness.table.value(alternative, constraint, group.index))
             }
             for value in values:
                 flow.add(("need", number), value, 1)
@@ -144,7 +109,7 @@ class Bound:
             flow.add(value, _SINK, 1)
         return flow.maximum(_SOURCE, _SINK) >= total
 
-    def _flows(self, ledger: Ledger, needs: list[Need], chosen: Mapping[Need, list[_Part]]) -> bool:
+    def _flows(self, ledger: Ledger, needs: list[Need], chosen: Mapping[Need, list[Part]]) -> bool:
         """Tell whether all needs can be served at once, those of `chosen` with these devices alone."""
         flow = Flow()
         total = 0
@@ -152,7 +117,7 @@ class Bound:
         for number, need in enumerate(needs):
             edges: dict[Group, int] = {}
             for alternative, group in chosen.get(need, need.parts):
-                edges[group] = max(edges.get(group, 0), _size(need, alternative, group))
+                edges[group] = max(edges.get(group, 0), size_of(need, alternative, group))
                 cell = self.likeness.table.cell(alternative, group.index)
                 demands.setdefault(group, []).append(dict(cell.demand))
             if sum(edges.values()) < need.count:
@@ -188,93 +153,15 @@ class Bound:
         ) or _is_sum_short(needs, lambda part: _capacity_demand(ledger, part), _capacity_left(ledger, needs))
 
 
-def _needs(ledger: Ledger, position: Position, risky: AbstractSet[Alternative]) -> Iterator[Need]:
-    """Yield what is to be served, up to where an error may be met: whoever gets there must look."""
-    current = position.alternative
-    yield Need((current,), current.count - position.slot, is_current=True)
-    for number, plan in enumerate(ledger.table.claims[current.claim :]):
-        for request in plan.requests[current.request + 1 if number == 0 else 0 :]:
-            if not risky.isdisjoint(request.alternatives):
-                return
-            if request.least > 0:
-                yield Need(request.alternatives, request.least, is_current=False)
-
-
-def _overdraws(ledger: Ledger, need: Need) -> bool:
-    """Tell whether the devices that `All` means take more of a counter than is left."""
-    alternative = need.alternatives[0]
-    if len(need.alternatives) > 1 or not alternative.is_all:
-        return False
-    table = ledger.table
-    taken = Counter[tuple[Pool, tuple[str, str]]]()
-    for index in alternative.devices[-need.count :]:
-        if not _is_charged(ledger, index):
-            for key, amount in table.candidates[index].consumption.items():
-                taken[table.pool_of[index], key] += amount
-    # Without the gate there are no counters, and devices that take of them cannot be had.
-    return any(amount > ledger.available_counters(pool).get(key, 0) for (pool, key), amount in taken.items())
-
-
-def _count(need: Need, parts: list[_Part]) -> int:
-    return sum(_size(need, alternative, group) for alternative, group in parts)
-
-
-def _size(need: Need, alternative: Alternative, group: Group) -> int:
-    return group.late if need.is_current and not alternative.is_all else group.size
-
-
-def _has_counters(ledger: Ledger, index: int) -> bool:
-    candidate = ledger.table.candidates[index]
-    if not candidate.consumption or _is_charged(ledger, index):
-        return True
-    available = ledger.available_counters(ledger.table.pool_of[index])
-    return all(available[key] >= amount for key, amount in candidate.consumption.items())
-
-
-def _is_shareable(ledger: Ledger, index: int) -> bool:
-    return ledger.table.features.consumable_capacity and ledger.table.candidates[index].is_shareable
-
-
-def _is_charged(ledger: Ledger, index: int) -> bool:
-    """Tell whether counters are no matter: those of a shared device that are charged already, or all of a pool."""
-    candidate = ledger.table.candidates[index]
-    if ledger.table.pool_of[index] in ledger.table.uncounted:
-        return True
-    if not _is_shareable(ledger, index):
-        return False
-    return index in ledger.shares or candidate.id in ledger.table.state.shares
-
-
-def _may_join(constraint: Constraint, value: Value | None) -> bool:
-    if constraint.add(value):
-        constraint.remove()
-        return True
-    return False
-
-
-def _values(value: Value | None) -> Iterable[Hashable]:
-    """Give the values that another device can share."""
-    if value is None or value is UNCOMPARABLE:
-        return (value,) if value is not None else ()
-    if isinstance(value[1], frozenset):
-        return [(value[0], element) for element in value[1]]
-    return (value,)
-
-
 def _shares(ledger: Ledger, index: int, wishes: Sequence[Mapping[str, int]]) -> int:
     """Give how many requests one device can serve at most."""
     table = ledger.table
-    candidate = table.candidates[index]
-    if not _is_shareable(ledger, index):
+    if not is_shareable(ledger, index):
         return 1
-    if index in table.unmetered:
-        return len(wishes)
-    held: Mapping[str, int] = table.state.consumed.get(candidate.id, {})
-    given = ledger.consumed.get(index, {})
     most = len(wishes)
-    for name, whole in candidate.capacity.items():
-        left = whole - held.get(name, 0) - given.get(name, 0)
-        most = min(most, _fitting(sorted(wish.get(name, 0) for wish in wishes), left))
+    if index not in table.unmetered:
+        for name, left in left_of(ledger, index).items():
+            most = min(most, _fitting(sorted(wish.get(name, 0) for wish in wishes), left))
     return most
 
 
@@ -285,7 +172,7 @@ def _fitting(ascending: Sequence[int], left: int) -> int:
 
 def _counter_set(ledger: Ledger, index: int) -> _CounterSet | None:
     candidate = ledger.table.candidates[index]
-    if not candidate.consumption or _is_charged(ledger, index):
+    if not candidate.consumption or is_charged(ledger, index):
         return None
     return (ledger.table.pool_of[index], next(iter(candidate.consumption))[0])
 
@@ -307,7 +194,7 @@ def _most_devices(ledger: Ledger, counter_set: str, groups: Sequence[Group]) -> 
 
 
 def _is_sum_short(
-    needs: list[Need], demand: Callable[[_Part], Mapping[Hashable, int]], left: Mapping[Hashable, int]
+    needs: list[Need], demand: Callable[[Part], Mapping[Hashable, int]], left: Mapping[Hashable, int]
 ) -> bool:
     wanted: Counter[Hashable] = Counter()
     for need in needs:
@@ -330,9 +217,9 @@ def _least(left: Mapping[Hashable, int], right: Mapping[Hashable, int]) -> dict[
     return {key: min(amount, right[key]) for key, amount in left.items() if key in right}
 
 
-def _counter_demand(ledger: Ledger, part: _Part) -> dict[Hashable, int]:
+def _counter_demand(ledger: Ledger, part: Part) -> dict[Hashable, int]:
     candidate = ledger.table.candidates[part[1].index]
-    if not candidate.consumption or _is_charged(ledger, part[1].index) or _is_shareable(ledger, part[1].index):
+    if not candidate.consumption or is_charged(ledger, part[1].index) or is_shareable(ledger, part[1].index):
         return {}
     return {(ledger.table.pool_of[part[1].index], name): amount for (_, name), amount in candidate.consumption.items()}
 
@@ -346,9 +233,9 @@ def _counters_left(ledger: Ledger) -> dict[Hashable, int]:
     return left
 
 
-def _capacity_demand(ledger: Ledger, part: _Part) -> dict[Hashable, int]:
+def _capacity_demand(ledger: Ledger, part: Part) -> dict[Hashable, int]:
     alternative, group = part
-    if not _is_shareable(ledger, group.index) or group.index in ledger.table.unmetered:
+    if not is_shareable(ledger, group.index) or group.index in ledger.table.unmetered:
         return {}
     return dict(ledger.table.cell(alternative, group.index).demand)
 
@@ -356,9 +243,6 @@ def _capacity_demand(ledger: Ledger, part: _Part) -> dict[Hashable, int]:
 def _capacity_left(ledger: Ledger, needs: list[Need]) -> dict[Hashable, int]:
     left: Counter[Hashable] = Counter()
     for group in {group for need in needs for _, group in need.parts}:
-        candidate = ledger.table.candidates[group.index]
-        held: Mapping[str, int] = ledger.table.state.consumed.get(candidate.id, {})
-        given = ledger.consumed.get(group.index, {})
-        for name, whole in candidate.capacity.items():
-            left[name] += group.size * max(0, whole - held.get(name, 0) - given.get(name, 0))
+        for name, amount in left_of(ledger, group.index).items():
+            left[name] += group.size * max(0, amount)
     return left

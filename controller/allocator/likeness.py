@@ -6,43 +6,29 @@ counters, what is left. One that failed in a place fails for all that are like i
 
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from controller.allocator.error import AllocationError
 from controller.allocator.ledger import Ledger
 from controller.allocator.request import Alternative
+from controller.allocator.risk import Risks
 from controller.allocator.table import Table
 
 
 @dataclass(slots=True, eq=False)
 class Likeness:
-    """The classes of alike devices of a table, as numbers by candidate.
-
-    `risky` are the alternatives at which the search may meet an error: there a branch without solution still matters.
-    """
+    """The classes of alike devices of a table, as numbers by candidate; and the `risks` of errors."""
 
     table: Table
     classes: list[int] = field(default_factory=list)
-    risky: set[Alternative] = field(default_factory=set)
-    alternatives: list[Alternative] = field(default_factory=list)
+    risks: Risks = field(init=False)
 
     def __post_init__(self) -> None:
-        self.alternatives = [
-            alternative
-            for plan in self.table.claims
-            for request in plan.requests
-            for alternative in request.alternatives
-        ]
-        own: set[int] = set()
-        for alternative in self.alternatives:
-            if alternative.is_all and self._may_violate(alternative):
-                # Which of its devices comes first decides between a refusal and an error.
-                own.update(alternative.devices)
-                self.risky.add(alternative)
+        self.risks = Risks(self.table)
         ledger = Ledger(self.table)
         numbers: dict[Hashable, int] = {}
         for index in range(len(self.table.candidates)):
-            key = (index if index in own else None, *self._look(ledger, index))
+            key = (tuple(self.risks.roles.get(index, ())), *self._look(ledger, index))
             self.classes.append(numbers.setdefault(key, len(numbers)))
 
     def key(self, ledger: Ledger, index: int) -> Hashable:
@@ -63,29 +49,6 @@ class Likeness:
             for constraint in self.table.claims[claim].constraints
         )
         return (claim, request, ledger.counts[claim], frozenset(touched.items()), constraints)
-
-    def _may_violate(self, alternative: Alternative) -> bool:
-        """Tell whether the devices that `All` means may come to violate a constraint, which is an error.
-
-        It is none where one that cannot be had at all comes before.
-        """
-        alone = [replace(constraint, values=[]) for constraint in alternative.constraints]
-        others = (other for other in self.alternatives if other.claim == alternative.claim)
-        shared = {entry for other in others if other.request != alternative.request for entry in other.constraints}
-        for index in alternative.devices if alone else ():
-            if self.table.cell(alternative, index).misfit is not None:
-                return False
-            if self.table.held[index] and not alternative.is_admin:
-                return False
-            if not shared.isdisjoint(alternative.constraints):
-                return True
-            try:
-                values = [self.table.value(alternative, constraint, index) for constraint in alone]
-            except AllocationError:
-                return True
-            if not all(constraint.add(value) for constraint, value in zip(alone, values, strict=True)):
-                return True
-        return False
 
     def _look(self, ledger: Ledger, index: int) -> tuple[Hashable, ...]:
         candidate = self.table.candidates[index]
@@ -111,7 +74,7 @@ class Likeness:
             counters,
             tuple(
                 self._look_through(alternative, index, is_held=is_held, is_metered=is_metered)
-                for alternative in self.alternatives
+                for alternative in self.risks.alternatives
             ),
         )
 
@@ -125,6 +88,6 @@ class Likeness:
                 return cell.misfit
             values = tuple(self.table.value(alternative, entry, index) for entry in alternative.constraints)
         except AllocationError as error:
-            self.risky.add(alternative)
+            self.risks.note(alternative, index)
             return ("error", error.error_class)
         return (cell.demand if is_metered else (), values)

@@ -27,7 +27,12 @@ class CountingPruner:
 
     def is_hopeless(self, ledger: Ledger, position: Position) -> bool:
         """See Pruner. Where an error may be met, only looking tells."""
-        return position.alternative not in self.likeness.risky and self.bound.is_refuted(ledger, position)
+        risks, alternative = self.likeness.risks, position.alternative
+        if alternative.is_all and position.slot == 0 and risks.is_dead(ledger, alternative):
+            return True
+        if alternative in risks.guards or risks.may_fail(ledger, alternative):
+            return False
+        return self.bound.is_refuted(ledger, position)
 
 
 def build_pruner(table: Table) -> CountingPruner:

@@ -78,7 +78,8 @@ class Stock:
         counters = self._counters.get(pool)
         if counters is None:
             counters = self._counters[pool] = dict(pool.counters)
-            for candidate in (*pool.candidates, *pool.others):
+            # Without the gate there are no counters, whatever devices say.
+            for candidate in (*pool.candidates, *pool.others) if counters else ():
                 if candidate.consumption:
                     self._consumers[candidate.id] = (pool, candidate)
                     if self.state.is_allocated(candidate.id):
