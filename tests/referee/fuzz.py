@@ -16,6 +16,7 @@ from random import Random
 from tests.referee import generate_cel, generate_text, history, ours, shrink, upstream
 from tests.referee.agreement import find_differences
 from tests.referee.certificate import certifying_question
+from tests.referee.exhaustive import Verdict, try_everything
 from tests.referee.generate_allocation import allocate_question
 from tests.referee.generate_cluster import cluster_question
 from tests.referee.process import Answer, Question, Referee
@@ -60,6 +61,7 @@ class Comparison:
     def __init__(self, theirs: Referee, ours: Referee) -> None:
         self._theirs = theirs
         self._ours = ours
+        self.checks: Counter[str] = Counter()
 
     def compare(self, question: Question) -> tuple[tuple[str, ...], Answer, Answer]:
         """Ask both at once; give the kinds of difference and the answers."""
@@ -69,11 +71,27 @@ class Comparison:
         if theirs.get("errorClass") == "timeout" and not ours.get("fit") and not ours.get("undecided"):
             theirs = self._theirs.ask({**question, "timeoutMs": _SECOND_TIMEOUT_MS})
         kinds = find_differences(question, theirs, ours)
-        if not kinds and is_without_verdict(theirs) and ours.get("fit"):
-            certificate = self._theirs.ask(certifying_question(question, ours))
-            if not is_without_verdict(certificate) and not certificate.get("fit"):
-                kinds = ("fit, upstream cannot use these devices",)
+        if not kinds and question["op"] == "allocate" and is_without_verdict(theirs):
+            kinds = self._verify(question, ours)
         return kinds, theirs, ours
+
+    def _verify(self, question: Question, ours: Answer) -> tuple[str, ...]:
+        """Check an answer where upstream has none: what fits by asking for no more, and a refusal by trying all."""
+        if ours.get("fit"):
+            certificate = self._theirs.ask(certifying_question(question, ours))
+            if is_without_verdict(certificate):
+                self.checks["allocations that upstream could not check"] += 1
+            elif not certificate.get("fit"):
+                return ("fit, upstream cannot use these devices",)
+            else:
+                self.checks["allocations checked by upstream"] += 1
+        elif not ours.get("undecided") and "error" not in ours:
+            verdict = try_everything(question)
+            if verdict is Verdict.FITS:
+                return ("refused, there is an allocation",)
+            is_proven = verdict is Verdict.DOES_NOT_FIT
+            self.checks[f"refusals {'proven by trying all' if is_proven else 'with too much to try'}"] += 1
+        return ()
 
     def is_settled(self, question: Question, theirs: Answer) -> bool:
         """Tell whether upstream gives the same answer each time it is asked; otherwise it has no verdict."""
@@ -215,6 +233,8 @@ def main() -> int:
             sys.stdout.flush()
             if options.report:
                 write_report(tally, op, options.report)
+            for text, number in sorted(comparison.checks.items()):
+                sys.stdout.write(f"{op}: without upstream's verdict: {number} {text}\n")
             is_fine = is_fine and not tally.disagreements
     return 0 if is_fine else 1
 

@@ -38,7 +38,8 @@ def a_question(**state: Any) -> dict[str, Any]:
 
 def an_output(question: dict[str, Any], answer: dict[str, Any]) -> str:
     record = json.dumps({"question": question, "answer": answer, "lossy": False})
-    return f"=== RUN   TestReplay\n=== RUN   TestReplay/stable/some-case\n    log\n\n@replay {record}\n--- PASS: TestReplay\n"
+    lines = ("=== RUN   TestReplay", "=== RUN   TestReplay/stable/some-case", "    log", "", f"@replay {record}")
+    return "\n".join(lines)
 
 
 def a_case(answer: dict[str, Any], **state: Any) -> Case:
