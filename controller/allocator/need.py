@@ -194,7 +194,7 @@ class Surveyor:
         sizes = [size_of(need, *part) for part in parts]
         return any(
             sum(sizes[place] for place in places) >= need.count
-            and all(len({each for place in places for each in values[place]}) >= need.count for values in unlike)
+            and all(_may_differ([values[place] for place in places], need.count) for values in unlike)
             for places in _join_values(alike, len(parts))
         )
 
@@ -259,6 +259,12 @@ def is_charged(ledger: Ledger, index: int) -> bool:
     if not is_shareable(ledger, index):
         return False
     return index in ledger.shares or candidate.id in ledger.table.state.shares
+
+
+def _may_differ(values: Sequence[Sequence[Hashable]], count: int) -> bool:
+    """Tell whether there may be `count` lists of values that have nothing in common, since those values suffice."""
+    lengths = sorted(len(own) for own in values if own)
+    return len(lengths) >= count and sum(lengths[:count]) <= len({each for own in values for each in own})
 
 
 def _join_values(columns: Sequence[Sequence[Sequence[Hashable]]], count: int) -> Iterable[Sequence[int]]:

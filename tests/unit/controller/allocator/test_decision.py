@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from controller.allocator import AllocationError, Answer, Refused
+from controller.allocator import AllocationError, Answer, Features, Refused
 from controller.allocator.candidate import Candidate
 from dra_driver.api.resource_v1 import Device
 from tests.support.allocation import (
@@ -68,7 +68,8 @@ def decide(claim: Any, devices: list[Device]) -> Answer:
         "highest": lambda candidate: index_of(candidate) == DEVICES - 1,
         "fails on the highest": lambda candidate: dict.fromkeys(range(DEVICES - 1), True)[index_of(candidate)],
     }
-    return solve(a_problem(claim, a_slice(*devices), budget=BUDGET), **functions)
+    problem = a_problem(claim, a_slice(*devices), features=Features(list_type_attributes=True), budget=BUDGET)
+    return solve(problem, **functions)
 
 
 def index_of(candidate: Candidate) -> int:
@@ -107,6 +108,13 @@ REFUSED: dict[str, tuple[Any, list[Device]]] = {
         ),
         [a_device(f"dev-{index}", index=index, half=index % 2, third=index % 3) for index in range(14)],
     ),
+    "lists that cannot but have something in common": (
+        a_claim(*singles(5), a_request("main", count=3), constraints=[APART, unlike("links", "main")]),
+        [
+            *different(links=(1, 2)),
+            *(a_device(f"more-{low}", index=low, links=(low, low + 1)) for low in (0, 2)),
+        ],
+    ),
     "all that violate a constraint, but others cannot but take the first of them": (
         a_claim(
             *(a_request(f"low-{index}", "low") for index in range(LOW)),
@@ -136,9 +144,7 @@ def test_it_is_refused(claim: Any, devices: list[Device]) -> None:
 
 def test_all_that_violate_a_constraint_are_an_error_once_others_have_left_the_first_of_them() -> None:
     claim = a_claim(*singles(4), all_of(), constraints=[APART, alike("index", "all")])
-    with pytest.raises(
-        AllocationError, match=r"asks for all devices, but device gpu\.example\.com/pool/dev-1 violates"
-    ):
+    with pytest.raises(AllocationError, match=r"all devices, but device gpu\.example\.com/pool/dev-1 violates"):
         decide(claim, different())
 
 
