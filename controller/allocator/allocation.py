@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from controller.allocator.error import AllocationError, ErrorClass
 from controller.allocator.expression import CelCompiler
 from controller.allocator.feature import Features
-from controller.allocator.policy import Policy, order_candidates, policy_of
+from controller.allocator.policy import Policy, arrange, policy_of
 from controller.allocator.pool import Pool, gather_pools
 from controller.allocator.prune import build_pruner
 from controller.allocator.result import build_results
@@ -129,6 +129,8 @@ def apply_policy(table: Table, policy: Policy | None) -> None:
         return
     for plan in table.claims:
         for request in plan.requests:
-            for alternative in request.alternatives:
-                chosen = policy or policy_of(plan.claim, alternative.device_class)
-                alternative.order = order_candidates(table, alternative, chosen)
+            request.alternatives = tuple(
+                arranged
+                for alternative in request.alternatives
+                for arranged in arrange(table, alternative, policy or policy_of(plan.claim, alternative.device_class))
+            )

@@ -56,13 +56,14 @@ class Bound:
 
     def _group(self, ledger: Ledger, position: Position) -> list[Group]:
         groups: dict[Hashable, Group] = {}
-        for place, index in enumerate(position.alternative.order):
+        late = set(position.alternative.order[position.start :])
+        for index in range(len(ledger.table.candidates)):
             key = self.likeness.key(ledger, index)
             group = groups.get(key)
             if group is None:
                 group = groups[key] = Group(index)
             group.size += 1
-            group.late += place >= position.start
+            group.late += index in late
         return list(groups.values())
 
     def _meets(self, ledger: Ledger, needs: list[Need], covered: list[Need], constraint: Constraint) -> bool:

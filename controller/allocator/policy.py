@@ -5,8 +5,10 @@ A policy only orders: whatever it is, claims fit or do not fit as before.
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from fractions import Fraction
+from itertools import groupby
 from typing import Final
 
 from controller.allocator.candidate import find_attribute
@@ -71,6 +73,19 @@ def order_candidates(table: Table, alternative: Alternative, policy: Policy) -> 
     return sorted(places, key=lambda index: (*key(index), index))
 
 
+def arrange(table: Table, alternative: Alternative, policy: Policy) -> tuple[Alternative, ...]:
+    """Give the alternative with the order of a policy; first with each link domain that suffices, if that matters.
+
+    So a mixture of domains is tried once no domain alone does, whatever comes after the request.
+    """
+    alternative.order = order_candidates(table, alternative, policy)
+    if policy is not Policy.TOPOLOGY or alternative.is_all or alternative.count <= 1:
+        return (alternative,)
+    usage = _Usage(table, alternative)
+    domains = groupby((index for index in alternative.order if usage.is_of_one(index)), usage.nearest)
+    return (*(replace(alternative, order=tuple(places)) for _, places in domains), alternative)
+
+
 class _Usage:
     """How far devices, and what they belong to, are used; keys sort what comes first to the front."""
 
@@ -110,6 +125,11 @@ class _Usage:
         if free >= count:
             return (1, free, str(domain))
         return (2, -free, str(domain))
+
+    def is_of_one(self, index: int) -> bool:
+        """Tell whether the device's link domain alone suffices."""
+        domain = self._domains[index]
+        return domain is not None and self._free[domain] >= self._alternative.count
 
     def _left(self, index: int) -> int:
         """Give what is left of the capacities, in nano-units. They are of the same kinds on like devices."""

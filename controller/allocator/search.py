@@ -176,7 +176,7 @@ class Search:
                 return failed
             self._stack.append(_RequestFrame(key))
         planned = claims[claim].requests[request]
-        if planned.has_subrequests:
+        if len(planned.alternatives) > 1:
             self._stack.append(_ChoiceFrame(claim, request))
         return Position(planned.alternatives[0], 0, 0)
 

@@ -78,6 +78,25 @@ def test_topology_takes_the_smallest_domain_that_fits(count: int, devices: list[
     assert chosen(solve(problem)) == [f"main={device}" for device in devices]
 
 
+def test_topology_takes_the_next_domain_before_a_mixture_where_a_later_request_fails() -> None:
+    """Once it took one device of each of two domains, since the later request wants the second of the first domain."""
+    slices = in_domains("a", "a", "b", "b", "b")
+    later = a_request("later", "second")
+    problem = a_problem(a_claim(a_request(count=2), later), slices, policy=Policy.TOPOLOGY)
+    answer = solve(problem, second=lambda candidate: candidate.id[2] == "1a")
+    assert chosen(answer) == ["main=2b", "main=3b", "later=1a"]
+
+
+def test_topology_mixes_domains_where_none_does_alone() -> None:
+    slices = in_domains("a", "a", "b", "b")
+    later = [a_request(name, name) for name in ("first", "third")]
+    problem = a_problem(a_claim(a_request(count=2), *later), slices, policy=Policy.TOPOLOGY)
+    answer = solve(
+        problem, first=lambda candidate: candidate.id[2] == "0a", third=lambda candidate: candidate.id[2] == "2b"
+    )
+    assert chosen(answer) == ["main=1a", "main=3b", "first=0a", "third=2b"]
+
+
 def test_topology_takes_a_single_device_from_the_domain_that_is_spoilt_least() -> None:
     slices = in_domains("a", "a", "b", "b")
     problem = a_problem(a_claim(a_request()), slices, allocated=[a_holder("3b")], policy=Policy.TOPOLOGY)
