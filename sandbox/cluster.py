@@ -17,6 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from controller.app import Controller
+from controller.setting import Settings as ControllerSettings
 from dra_driver.errors import ApiConflictError
 from dra_driver.kube.client import ApiClient
 from dra_driver.kube.credential import Credential
@@ -57,11 +59,20 @@ class Sandbox:
     """A cluster for as long as the block. Objects are in memory, or in the SQLite file `data`.
 
     `folder` is where the nodes have their files, with a short path, since sockets are in it; without one a temporary
-    folder is made, and removed at the end.
+    folder is made, and removed at the end. With `controller` the controller runs, too, and allocates on the nodes that
+    have its label.
     """
 
-    def __init__(self, nodes: Iterable[NodeSettings], *, data: Path | None = None, folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        nodes: Iterable[NodeSettings],
+        *,
+        data: Path | None = None,
+        folder: Path | None = None,
+        controller: bool = False,
+    ) -> None:
         self._settings = tuple(nodes)
+        self._has_controller = controller
         self._data = data
         self._given_folder = folder
         self._stack = AsyncExitStack()
@@ -107,14 +118,19 @@ class Sandbox:
         feed = PodFeed(self.client)
         for work in (self.manager.run(), feed.run()):
             stack.callback(tasks.create_task(work).cancel)
+        if self._has_controller:
+            stop = asyncio.Event()
+            stack.callback(stop.set)
+            settings = ControllerSettings(identity="sandbox", leader_elect=False, http_address="127.0.0.1:0")
+            tasks.create_task(Controller(settings, self.client).run(stop))
         for each in build_device_classes(DEFAULT_DRIVER):
             with contextlib.suppress(ApiConflictError):
                 await self.client.create(DEVICE_CLASSES, each)
         self._nodes = {
-            settings.name: SimulatedNode(
-                settings, folder=self.folder / str(index), client=self.client, feed=feed, executor=executor
+            each.name: SimulatedNode(
+                each, folder=self.folder / str(index), client=self.client, feed=feed, executor=executor
             )
-            for index, settings in enumerate(self._settings)
+            for index, each in enumerate(self._settings)
         }
         stack.push_async_callback(self._stop_nodes)
         await self._start_nodes()

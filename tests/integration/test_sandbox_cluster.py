@@ -182,6 +182,18 @@ async def test_every_example_with_pods_runs(short_path: Path) -> None:
             await until(lambda: not cluster.left())
 
 
+async def test_the_controller_allocates_on_the_nodes_that_it_was_given(short_path: Path) -> None:
+    async with a_cluster(short_path, "h100x8", labels={"dra-driver.io/allocator": "controller"}) as cluster:
+        await cluster.apply(a_claim("gpu"), a_pod_of("other"))
+        await cluster.apply(*read_example("controller"))
+        await cluster.running("controller")
+        assert len(set(cluster.devices_in_use())) == 2
+        await until(lambda: "TaintNotTolerated" in cluster.refusal("other") or "taint" in cluster.refusal("other"))
+        await cluster.delete_pods("controller", "other")
+        await until(lambda: not cluster.left())
+        await until(lambda: not cluster.devices_in_use())
+
+
 async def test_fifty_nodes_live_in_one_process(short_path: Path) -> None:
     async with a_cluster(short_path, *["l40sx4"] * 50) as cluster:
         assert len(cluster.view.slices.list()) == 50

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -192,10 +192,12 @@ def left_on(node: SimulatedNode) -> list[str]:
 
 
 @asynccontextmanager
-async def a_cluster(folder: Path, *profiles: str, data: Path | None = None) -> AsyncIterator[Cluster]:
-    """Run a sandbox with a node a profile, and wait until it is ready."""
-    nodes = [replace(each, look_every_s=0.02) for each in build_nodes(len(profiles), profiles)]
-    async with Sandbox(nodes, folder=folder, data=data) as sandbox:
+async def a_cluster(
+    folder: Path, *profiles: str, data: Path | None = None, labels: Mapping[str, str] | None = None
+) -> AsyncIterator[Cluster]:
+    """Run a sandbox with a node a profile, and wait until it is ready. With node labels there is a controller."""
+    nodes = [replace(each, look_every_s=0.02, labels=labels or {}) for each in build_nodes(len(profiles), profiles)]
+    async with Sandbox(nodes, folder=folder, data=data, controller=labels is not None) as sandbox:
         async with asyncio.timeout(40):
             await sandbox.ready()
         yield Cluster(sandbox)
