@@ -153,3 +153,26 @@ def test_gates_that_are_enabled_while_the_plugin_runs_are_made_use_of(lesser: Cl
         set_gates(lesser, {})
         lesser.wait_for("all features", lambda: features(plugin) == {SHARING, PARTITIONS, TAINTS})
         assert workload.see("before").given == {device_of(workload.claim("before"))[1]}
+
+
+def test_without_taints_a_node_of_the_controller_publishes_nothing_until_it_is_kube_schedulers(
+    lesser: Cluster, profile: str
+) -> None:
+    set_gates(lesser, without(TAINTS))
+    lesser.kubectl("label", "node", "node-a", "dra-driver.io/allocator=controller")
+    try:
+        with run_plugins(lesser, {"node-a": profile}) as plugins:
+            plugin = plugins["node-a"]
+            assert len(plugin.slices()) == 1
+            assert devices(plugin) == []
+            wait_until_told(lesser, TAINTS)
+            [left_out] = lesser.wait_for("an event", lambda: lesser.events(reason="DeviceLeftOut"))
+            assert left_out["message"].startswith("left out all devices: the node is labelled dra-driver.io/allocator")
+            lesser.kubectl("label", "node", "node-a", "dra-driver.io/allocator-")
+            lesser.wait_for("the devices", lambda: len(devices(plugin)) - len(partitions(plugin)) == CARDS)
+            lesser.kubectl("label", "node", "node-a", "dra-driver.io/allocator=controller")
+            lesser.wait_for("no device", lambda: devices(plugin) == [])
+            set_gates(lesser, {})
+            lesser.wait_for("the taint", lambda: TAINTS in features(plugin))
+    finally:
+        lesser.kubectl("label", "node", "node-a", "dra-driver.io/allocator-")

@@ -187,7 +187,6 @@ async def test_a_node_that_is_made_anew_gets_the_slices(server: TestApiServer, t
         server.remove("nodes", NODE)
         server.put("nodes", a_node())
         new = server.all("nodes")[0]["metadata"]["uid"]
-        running.show(*wholes(2))
         await until(lambda: slices(server)[0]["metadata"]["ownerReferences"][0]["uid"] == new)
 
 
