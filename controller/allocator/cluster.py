@@ -253,7 +253,8 @@ class Cluster:
         for node in sorted(set(nodes)):
             try:
                 look = looks[node] = self._look(glance, node) if node not in looks else looks[node]
-                groups.setdefault((look, shared_slices(self.pools(node))), []).append(node)
+                shared = shared_slices(self.pools(node)) if self._index.shared else frozenset[str]()
+                groups.setdefault((look, shared), []).append(node)
             except AllocationError as error:
                 broken.append(Group((node,), error))
         asked = [Group(tuple(alike), self._question(claims, alike[0], policy, budget)) for alike in groups.values()]

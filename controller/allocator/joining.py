@@ -15,7 +15,7 @@ from controller.allocator.explanation import explain_error, find_blockers
 from controller.allocator.reason import Reason, ReasonCode
 from controller.allocator.relaxation import Question, Relaxation, request_path
 from controller.allocator.search import Outcome
-from controller.allocator.sifting import Sifting, sift_request
+from controller.allocator.sifting import Sifting, count_agreeing, sift_request
 from controller.allocator.table import Table
 
 _KINDS_MAX: Final = 256
@@ -52,10 +52,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A constraint of a claim, by the name of its blocker: `matchAttribute` or `distinctAttribute`, and of what."""
+    """A constraint of a claim, by the name of its blocker: `matchAttribute` or `distinctAttribute`, and of what.
+
+    Of one that keeps a single request from the node, `most` devices that the request could have alone have one value,
+    or values that are apart, and `wanted` are too many; else both are 0.
+    """
 
     blocker: Blocker
     text: str
+    most: int = 0
+    wanted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +128,8 @@ def _examine(group: Group, *, wants_blockers: bool) -> Kind:
         outcome = relaxation.outcome(frozenset())
     except AllocationError as error:
         return Kind(node, count, Outcome.NONE, error=error)
-    kind = Kind(node, count, outcome, tuple(_sift(table)), tuple(_list_constraints(table)))
+    requests = tuple(_sift(table))
+    kind = Kind(node, count, outcome, requests, tuple(_list_constraints(table, requests)))
     if kind.lacking:
         return replace(kind, outcome=Outcome.NONE)
     if outcome is Outcome.NONE and wants_blockers and len(table.candidates) <= _BLOCKED_DEVICES_MAX:
@@ -140,14 +147,14 @@ def _sift(table: Table) -> Iterator[Request]:
             yield Request(plan.name, path, sift_request(table, request), subject)
 
 
-def _list_constraints(table: Table) -> Iterator[Constraint]:
+def _list_constraints(table: Table, requests: Sequence[Request]) -> Iterator[Constraint]:
     for plan in table.claims:
+        own = [request.siftings for request in requests if request.claim == plan.name]
         for constraint in plan.constraints:
             kind = "matchAttribute" if constraint.is_match else "distinctAttribute"
-            yield Constraint(
-                Blocker(BlockerCode.CONSTRAINT, plan.name, constraint=constraint.index),
-                f"{kind} {constraint.attribute}",
-            )
+            blocker = Blocker(BlockerCode.CONSTRAINT, plan.name, constraint=constraint.index)
+            most, wanted = count_agreeing(table, plan, constraint, own)
+            yield Constraint(blocker, f"{kind} {constraint.attribute}", most, wanted)
 
 
 def _join_errors(groups: Sequence[Group], kinds: Sequence[Kind]) -> Iterator[Reason]:

@@ -1,16 +1,18 @@
 """What each request finds on a node: device by device, whether the request could have it, and else why not."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from controller.allocator.cell import UNLISTED
+from controller.allocator.constraint import UNCOMPARABLE, Constraint
 from controller.allocator.error import AllocationError
 from controller.allocator.ledger import Ledger
 from controller.allocator.pool import Pool
 from controller.allocator.reason import Reason, ReasonCode, explain_misfit, format_nanos
 from controller.allocator.relaxation import request_path
-from controller.allocator.request import Alternative, Request
+from controller.allocator.request import Alternative, ClaimPlan, Request
 from controller.allocator.table import Table
 from dra_driver.api.quantity import Quantity
 
@@ -57,6 +59,31 @@ def sift_request(table: Table, request: Request) -> tuple[Sifting, ...]:
     ledger = Ledger(table, counts=[0] * len(table.claims))
     pools = tuple(_explain_pool(pool) for pool in table.pools if not pool.is_usable)
     return tuple(_sift(ledger, alternative, pools) for alternative in request.alternatives)
+
+
+def count_agreeing(
+    table: Table, plan: ClaimPlan, constraint: Constraint, siftings: Sequence[Sequence[Sifting]]
+) -> tuple[int, int]:
+    """Give how many devices that a request could have alone agree as the constraint wants, and how many it wants.
+
+    Both are 0 where the devices suffice, or where it is about several requests, or about lists.
+    """
+    covered = [
+        (request, own[0])
+        for request, own in zip(plan.requests, siftings, strict=True)
+        if any(constraint in alternative.constraints for alternative in request.alternatives)
+    ]
+    if len(covered) != 1 or covered[0][0].has_subrequests or constraint.lists:
+        return 0, 0
+    (alternative,), sifting = covered[0][0].alternatives, covered[0][1]
+    indexes = [index for index, device in enumerate(sifting.devices) if device.reason is None]
+    try:
+        values = Counter(table.value(alternative, constraint, index) for index in indexes)
+    except AllocationError:
+        return 0, 0
+    del values[None]
+    most = max(values.values(), default=0) if constraint.is_match else len(values)
+    return (most, alternative.count) if most < alternative.count and UNCOMPARABLE not in values else (0, 0)
 
 
 def explain_request(request: Request, siftings: Sequence[Sifting]) -> Reason:

@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from controller.allocator.joining import Joined, Kind, Request
+from controller.allocator.blocker import Blocker
+from controller.allocator.joining import Constraint, Joined, Kind, Request
 from controller.allocator.search import Outcome
 from controller.allocator.tally import Tally, tally_siftings
-from controller.allocator.wording import count_of, word_blockers, word_reasons
+from controller.allocator.wording import count_of, word_blockers, word_constraint, word_reasons
 
 SIZE_MAX: Final = 1000
 """Bytes; an Event's message may have 1024."""
@@ -100,11 +101,13 @@ def _explain_tally(tally: Tally) -> str:
 
 def _explain_match(tally: Tally) -> str:
     total = count_of(tally.total, "device")
-    unsuited = ", ".join(f"{count} {text}" for count, text in word_reasons(tally.unsuited))
+    reasons = word_reasons(tally.unsuited)
+    unsuited = ", ".join(f"{count} {text}" for count, text in reasons)
     if not tally.total:
         return f"no devices on {'the node' if tally.nodes == 1 else _nodes(tally.nodes)}"
     if not tally.matching:
-        return f"none of {total} matches: {unsuited}"
+        is_alike = len(reasons) == 1 and tally.total > 1
+        return f"none of {total} matches: {f'all {reasons[0][1]}' if is_alike else unsuited}"
     kept = word_reasons(tally.kept)
     verb = "matches" if tally.matching == 1 else "match"
     parts = [f"{tally.matching} of {total} {verb}"]
@@ -132,13 +135,25 @@ def _explain_pools(tally: Tally) -> Iterator[str]:
 
 def _explain_competitions(kinds: Sequence[Kind], total: int) -> Iterator[str]:
     """Say what keeps claims from nodes where each request alone could be served."""
+    constraints = _word_constraints(kinds)
     texts = Counter[str]()
     for kind in kinds:
-        texts[word_blockers(kind.blockers, {entry.blocker: entry.text for entry in kind.constraints})] += kind.count
+        texts[word_blockers(kind.blockers, constraints)] += kind.count
     if len(texts) == 1 and total == sum(texts.values()):
         yield next(iter(texts))
     else:
         yield from _name_most(texts, _nodes)
+
+
+def _word_constraints(kinds: Sequence[Kind]) -> dict[Blocker, str]:
+    """Say what constraints want, and how far devices are from it on the best node, if that is known of all."""
+    found: dict[Blocker, list[Constraint]] = {}
+    for constraint in (entry for kind in kinds for entry in kind.constraints):
+        found.setdefault(constraint.blocker, []).append(constraint)
+    best = {
+        blocker: max(entries, key=lambda entry: (not entry.wanted, entry.most)) for blocker, entries in found.items()
+    }
+    return {blocker: word_constraint(entry) for blocker, entry in best.items()}
 
 
 def _explain_misfits(misfits: Iterable[tuple[str, str]]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from controller.allocator.blocker import Blocker, BlockerCode
+from controller.allocator.joining import Constraint
 from controller.allocator.reason import Reason, ReasonCode
 
 _EXPRESSION_MAX: Final = 80
@@ -105,6 +106,14 @@ _TOGETHER: Final[Mapping[ReasonCode, tuple[str, str]]] = {
     ),
     ReasonCode.PARTITIONS_OFF: ("partitioned, which is off", "partitioned, which is off"),
 }
+
+
+def word_constraint(constraint: Constraint) -> str:
+    """Say what a constraint wants, and how far devices are from it if that is known."""
+    if not constraint.wanted:
+        return constraint.text
+    agree = "have it in common" if constraint.text.startswith("match") else "differ in it"
+    return f"{constraint.text} (at most {constraint.most} free devices {agree}, want {constraint.wanted})"
 
 
 def word_blockers(blockers: Sequence[Blocker], constraints: Mapping[Blocker, str]) -> str:

@@ -120,9 +120,27 @@ def test_other_nodes_are_counted_by_what_is_in_their_way() -> None:
     assert summarize(Joined(0, (), ())) == "there are no nodes"
 
 
-def test_a_constraint_is_named() -> None:
+@pytest.mark.parametrize(
+    ("constraint", "far"),
+    [
+        pytest.param({"matchAttribute": f"{DRIVER}/numa"}, "at most 2 free devices have it in common", id="match"),
+        pytest.param({"distinctAttribute": f"{DRIVER}/numa"}, "at most 2 free devices differ in it", id="distinct"),
+    ],
+)
+def test_a_constraint_is_named_with_how_far_devices_are_from_it(constraint: dict[str, str], far: str) -> None:
     devices = [a_device(f"g{index}", numa=index // 2) for index in range(4)]
-    claim = a_claim(a_request("gpu", count=3), constraints=[{"matchAttribute": f"{DRIVER}/numa"}])
+    claim = a_claim(a_request("gpu", count=3), constraints=[constraint])
+    (name,) = constraint
+    text = f"would fit without {name} {DRIVER}/numa ({far}, want 3)"
+    assert said(a_cluster(a=devices), claim) == text
+    cluster = a_cluster(a=devices, b=devices, c=devices[::2])
+    hold(cluster, "a", "g0")
+    assert said(cluster, claim) == f"1 node: request gpu: 2 of 2 devices match, 2 free, want 3; 2 nodes: {text}"
+
+
+def test_requests_that_share_a_constraint_are_not_counted() -> None:
+    devices = [a_device(f"g{index}", numa=index // 2) for index in range(4)]
+    claim = a_claim(a_request("a", count=2), a_request("b"), constraints=[{"matchAttribute": f"{DRIVER}/numa"}])
     assert said(a_cluster(a=devices), claim) == f"would fit without matchAttribute {DRIVER}/numa"
 
 
@@ -177,7 +195,7 @@ def test_nodes_of_too_many_kinds_are_left_out_and_counted() -> None:
     nodes = {f"node-{index:03}": devices_of(1, model=f"M{index}") for index in range(300)}
     joined = a_cluster(**nodes).explain([a_claim(a_request("gpu", H100))], nodes)
     assert len(joined.kinds) + joined.skipped == 300
-    assert summarize(joined).startswith("request gpu: none of 256 devices matches: 256 have another model")
+    assert summarize(joined).startswith("request gpu: none of 256 devices matches: all have another model")
     assert summarize(joined).endswith("44 nodes more: not looked into")
     assert len([*joined.claims[0].walk()]) < 100
 
