@@ -8,10 +8,11 @@ from cdi import ContainerEdits, DeviceNode, Hook, IntelRdt, LinuxNetDevice, Moun
 from sandbox.node.oci import build_config
 
 
-def config(env: dict[str, str] | None = None, **edits: Any) -> dict[str, Any]:
-    return build_config(
-        hostname="pod", args=["run"], env=env or {}, annotations={"a": "b"}, edits=ContainerEdits(**edits)
-    )
+ENV = {"VISIBLE": "all", "KEPT": "1"}
+
+
+def config(**edits: Any) -> dict[str, Any]:
+    return build_config(hostname="pod", args=["run"], env=ENV, annotations={"a": "b"}, edits=ContainerEdits(**edits))
 
 
 def test_a_container_without_devices_may_use_none() -> None:
