@@ -9,6 +9,7 @@ from functools import partial
 import structlog
 
 from controller.allocator import CelCompiler, SelectorCache
+from controller.allocator.allocation import DEFAULT_BUDGET
 from controller.decider import Decider
 from controller.follower import Follower
 from controller.leader import Leader, Timing
@@ -40,11 +41,12 @@ EVENTS_GRACE_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How patient the parts are; the defaults are for real clusters."""
+    """How patient the parts are, and how much effort a search is worth; the defaults are for real clusters."""
 
     watch: WatchTiming = field(default_factory=WatchTiming)
     leader: Timing = field(default_factory=Timing)
     teller: Patience = field(default_factory=Patience)
+    budget: int = DEFAULT_BUDGET
     writer: Backoff = field(default_factory=lambda: Backoff(initial_s=0.1, max_s=10.0))
 
 
@@ -64,6 +66,7 @@ class Controller:
         self._settings = settings
         self._client = client
         self.registry = build_registry()
+        self.address = ""
         self.metrics = Metrics(self.registry)
         self._recorder = EventRecorder(client, component=COMPONENT, host=settings.identity)
         self._election = LeaderElection(
@@ -77,7 +80,7 @@ class Controller:
         )
         self.state = State(SelectorCache(CelCompiler()), lambda: str(uuid.uuid4()), settings.features)
         self.follower = Follower(client, self.state, self._notice, pace.watch)
-        decider = Decider(self.state, settings.policy)
+        decider = Decider(self.state, settings.policy, pace.budget)
         writer = Writer(
             client.guarded(self._election.confirm) if settings.leader_elect else client,
             self.follower.caches.claims,
@@ -106,6 +109,8 @@ class Controller:
                 ready={"synced": self._check_synced},
             )
             servers.push_async_callback(http.cleanup)
+            host, port, *_ = http.addresses[0]
+            self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
             async with asyncio.TaskGroup() as tasks:
                 recording = tasks.create_task(self._recorder.run())
                 following = tasks.create_task(self.follower.run())
@@ -154,7 +159,8 @@ class Controller:
         self.leader.notice(effect)
 
     async def _check_watches(self) -> str | None:
-        return None
+        dead = self.follower.find_dead()
+        return f"not watched any more: {', '.join(dead)}" if dead else None
 
     async def _check_synced(self) -> str | None:
         missing = self.follower.find_missing()

@@ -12,6 +12,7 @@ from controller.allocator import AllocationError, Policy, parse_policy
 from controller.allocator.allocation import DEFAULT_BUDGET
 from controller.allocator.policy import ANNOTATION
 from controller.decision import Code, Decision, Leave, Place, Refuse, TakeBack
+from controller.effort import Hint
 from controller.node_order import NodeUse, count_devices, measure_node, order_nodes
 from controller.node_search import NodeSearch, Parts, sort_claims
 from controller.ownership import GATE, Owner, class_names, is_gated, is_own_class, owner_of
@@ -31,10 +32,11 @@ Steps = Generator[None, None, Decision]
 
 @dataclass(slots=True)
 class Decider:
-    """Decides by a state. `policy` is for claims and classes that name none."""
+    """Decides by a state. `policy` is for claims and classes that name none, `budget` bounds the search on a node."""
 
     state: State
     policy: Policy = Policy.FIRST_FIT
+    budget: int = DEFAULT_BUDGET
     _uses: dict[str, tuple[object, NodeUse]] = field(default_factory=dict)
 
     def is_own_claim(self, claim: ResourceClaim) -> bool:
@@ -51,8 +53,11 @@ class Decider:
         claims = find_claims(pod, self.state.claims).claims
         return tuple(claim for claim in claims if claim.status.allocation is not None and self.is_own_claim(claim))
 
-    def decide(self, pod: Pod, *, avoided: Iterable[str] = (), budget: int = DEFAULT_BUDGET) -> Steps:
-        """Decide about a Pod, in steps. `avoided` are nodes that kube-scheduler refused for it."""
+    def decide(self, pod: Pod, *, avoided: Iterable[str] = (), hint: Hint | None = None) -> Steps:
+        """Decide about a Pod, in steps.
+
+        `avoided` are nodes that kube-scheduler refused for it, `hint` is what was found for it with more effort.
+        """
         if not is_pending(pod) or not pod.spec.resource_claims:
             return Leave()
         found = find_claims(pod, self.state.claims)
@@ -63,15 +68,15 @@ class Decider:
         refusal = self._find_obstacle(pod, found.claims, owners, found.missing)
         if refusal is not None:
             return refusal
-        return (yield from self._serve(pod, sort_claims(found.claims, owners), frozenset(avoided), budget))
+        return (yield from self._serve(pod, sort_claims(found.claims, owners), frozenset(avoided), hint))
 
-    def _serve(self, pod: Pod, parts: Parts, avoided: frozenset[str], budget: int) -> Steps:
+    def _serve(self, pod: Pod, parts: Parts, avoided: frozenset[str], hint: Hint | None) -> Steps:
         """Decide about a Pod whose claims are all there."""
         if not parts.wanted and not is_gated(pod):
             return Leave()
         if not parts.wanted and all(is_reserved_for(claim, pod) for claim in parts.held):
             return Place("")
-        decision = yield from self._find_node(pod, parts, avoided, budget)
+        decision = yield from self._find_node(pod, parts, avoided, hint)
         if isinstance(decision, Refuse) and decision.code is not Code.UNDECIDED:
             lonely = tuple(claim for claim in parts.held if is_reserved_only_for(claim, pod))
             if lonely and parts.wanted:
@@ -101,14 +106,17 @@ class Decider:
                 return Refuse(Code.CLAIM_FULL, text, (claim,))
         return None
 
-    def _find_node(self, pod: Pod, parts: Parts, avoided: frozenset[str], budget: int) -> Steps:
+    def _find_node(self, pod: Pod, parts: Parts, avoided: frozenset[str], hint: Hint | None) -> Steps:
         """Find a node that takes the whole Pod."""
         try:
             policy = self._policy_of(parts.wanted or parts.held)
         except ValueError as error:
             return Refuse(Code.INVALID, str(error), tuple(parts.wanted))
         names = self._order_nodes(policy, count_devices(parts.wanted))
-        search = NodeSearch(self.state, pod, parts, policy, avoided, budget)
+        search = NodeSearch(self.state, pod, parts, policy, avoided, self.budget)
+        place = search.accept(hint.node, hint.version, hint.allocations) if hint is not None else None
+        if place is not None:
+            return place
         for start in range(0, len(names), _STEP):
             try:
                 place = search.place(names[start : start + _STEP])

@@ -62,19 +62,30 @@ class Follower:
             rules=self._cache(DEVICE_TAINT_RULES, lambda key, rule: state.set_rule(key.name, rule)),
         )
         self._has_rules: bool | None = None
+        self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
         """Follow until cancelled."""
         caches = self.caches
         async with asyncio.TaskGroup() as tasks:
-            for cache in (caches.nodes, caches.slices, caches.classes, caches.claims, caches.pods):
-                tasks.create_task(cache.run())
-            tasks.create_task(self._follow_rules())
+            followed = {
+                "nodes": caches.nodes.run(),
+                "resourceslices": caches.slices.run(),
+                "deviceclasses": caches.classes.run(),
+                "resourceclaims": caches.claims.run(),
+                "pods": caches.pods.run(),
+                "devicetaintrules": self._follow_rules(),
+            }
+            self._tasks = {name: tasks.create_task(coroutine) for name, coroutine in followed.items()}
 
     async def synced(self) -> None:
         """Wait until everything was listed once."""
         while self.find_missing():  # noqa: ASYNC110 - six caches and a probe, asked rarely
             await asyncio.sleep(0.01)
+
+    def find_dead(self) -> tuple[str, ...]:
+        """Give what is not followed any more. An API server that is away does not count: it is waited for."""
+        return tuple(name for name, task in self._tasks.items() if task.done())
 
     def find_missing(self) -> tuple[str, ...]:
         """Give what was not listed yet."""

@@ -12,6 +12,7 @@ import structlog
 
 from controller.decider import Decider, Steps
 from controller.decision import Code, Decision, Leave, Place, Refuse, TakeBack
+from controller.effort import Effort
 from controller.metric import Metrics, Result
 from controller.ownership import is_gated
 from controller.past import Pasts
@@ -67,9 +68,13 @@ class Leader:
     monotonic: Callable[[], float] = time.monotonic
     queue: Queue = field(default_factory=Queue)
     pasts: Pasts = field(default_factory=Pasts)
+    effort: Effort = field(init=False)
     _is_leading: bool = False
     _is_ending: bool = False
     _writes: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.effort = Effort(self.state, self.decider.policy, self.decider.budget, self.queue.add)
 
     @property
     def is_leading(self) -> bool:
@@ -99,6 +104,7 @@ class Leader:
                     self._add_all()
                     tasks.create_task(self._sweep().run())
                     tasks.create_task(self.teller.run())
+                    tasks.create_task(self.effort.run())
                     while True:
                         await self._decide(await self.queue.next(), tasks)
                 except asyncio.CancelledError:
@@ -112,6 +118,7 @@ class Leader:
             self.queue.clear()
             self.teller.clear_all()
             self.pasts.clear()
+            self.effort.clear()
 
     def _sweep(self) -> Sweeper:
         look_s, orphan_s = self.timing.look_s, self.timing.orphan_s
@@ -132,51 +139,54 @@ class Leader:
         while len(self._writes) >= _WRITERS:
             await asyncio.wait(self._writes, return_when=asyncio.FIRST_COMPLETED)
         started = self.monotonic()
-        avoided = self._find_avoided(pod)
-        decision = await _run_steps(self.decider.decide(pod, avoided=avoided))
+        hint = self.effort.hints.pop(key, None)
+        decision = await _run_steps(self.decider.decide(pod, avoided=self._find_avoided(pod), hint=hint))
         # From here to what `choose` counts nothing else may run: the answer is true of the state as it is now.
         result = _result_of(decision)
         self.metrics.decisions.labels(result).inc()
         self.metrics.decision_seconds.labels(result).observe(self.monotonic() - started)
+        self._act(key, pod, decision, tasks)
+
+    def _act(self, key: ObjectKey, pod: Pod, decision: Decision, tasks: asyncio.TaskGroup) -> None:
+        """Start to do what was decided."""
         match decision:
             case Leave():
                 self.teller.clear(key)
                 self.queue.done(key)
             case Refuse():
-                self._refuse(key, pod, decision)
-                if avoided:
+                self._refuse(pod, decision)
+                self.queue.done(key, refused=True)
+                if self._find_avoided(pod):
                     self.queue.add_later(key, self.timing.avoid_s)
-            case Place():
-                if not self._is_current(pod, decision):
-                    self.queue.done(key)
-                    self.queue.add(key)
-                    return
+            case Place() if self._is_current(pod, decision):
                 self.teller.clear(key)
                 self.state.choose(pod, decision.node, decision.allocations)
                 self.state.promise(decision.promises)
-                self._start(tasks, self._write(key, pod, decision))
+                self._start(tasks, key, self._write(key, pod, decision))
+            case Place():
+                self.queue.done(key)
+                self.queue.add(key)
             case TakeBack():
-                self._refuse_text(pod, decision.because)
+                self._refuse(pod, decision.because)
                 if self.pasts.unchanged_s(pod, decision.claims, self.monotonic()) >= self.timing.settle_s:
-                    self._start(tasks, self._take_back(key, pod, decision.claims))
+                    self._start(tasks, key, self._take_back(key, pod, decision.claims))
                 else:
                     self.queue.done(key, refused=True)
                     self.queue.add_later(key, self.timing.settle_s)
             case _:
                 assert_never(decision)
 
-    def _start(self, tasks: asyncio.TaskGroup, coroutine: Coroutine[Any, Any, None]) -> None:
+    def _start(self, tasks: asyncio.TaskGroup, key: ObjectKey, coroutine: Coroutine[Any, Any, None]) -> None:
+        self.queue.write(key)
         task = tasks.create_task(coroutine)
         self._writes.add(task)
         task.add_done_callback(self._writes.discard)
 
-    def _refuse(self, key: ObjectKey, pod: Pod, refusal: Refuse) -> None:
-        self._refuse_text(pod, refusal)
-        self.queue.done(key, refused=True)
-
-    def _refuse_text(self, pod: Pod, refusal: Refuse) -> None:
+    def _refuse(self, pod: Pod, refusal: Refuse) -> None:
         self.metrics.refusals.labels(refusal.code).inc()
         self.teller.refuse(pod, refusal)
+        if refusal.code is Code.UNDECIDED:
+            self.effort.add(pod, refusal)
         log.debug("pod refused", pod=str(key_of(pod)), code=refusal.code, reason=refusal.text)
 
     def _is_current(self, pod: Pod, place: Place) -> bool:
@@ -278,6 +288,7 @@ class Leader:
         self.teller.clear(key)
         self.queue.forget(key)
         self.pasts.forget(key)
+        self.effort.forget(key)
 
 
 async def _run_steps(steps: Steps) -> Decision:

@@ -20,6 +20,8 @@ from dra_driver.api.core_v1 import Node, Pod
 from dra_driver.api.resource_v1 import AllocationResult, ResourceClaim
 from dra_driver.kube.resource import key_of
 
+Allocations = tuple[tuple[ResourceClaim, AllocationResult], ...]
+
 NO_TAINT: Final = f"devices lack the taint {TAINT}"
 
 
@@ -60,7 +62,7 @@ class NodeSearch:
 
     def __post_init__(self) -> None:
         self._requests = sum_requests(self.pod)
-        self._wanted = [_with_policy(claim, self.policy) for claim in self.parts.wanted]
+        self._wanted = [with_policy(claim, self.policy) for claim in self.parts.wanted]
 
     def place(self, names: Sequence[str]) -> Place | None:
         """Try some nodes. Raises AllocationError where no node can help."""
@@ -74,6 +76,12 @@ class NodeSearch:
                 return replace(place, promises=promises)
             hopeful = hopeful[hopeful.index(place.node) + 1 :]
         return None
+
+    def accept(self, node: str, version: object, allocations: Allocations) -> Place | None:
+        """Take what was found before for claims like these, if the node still takes the Pod and is as it was then."""
+        is_same = [claim for claim, _ in allocations] == self.parts.wanted and self.state.version_of(node) == version
+        promises = self._find_promises(node) if is_same and self._takes_pod(node) else None
+        return Place(node, allocations, self._reservations, promises) if promises is not None else None
 
     def refuse(self) -> Refuse:
         """Say why nothing was found."""
@@ -110,16 +118,19 @@ class NodeSearch:
         misfit = find_misfit(self.pod, node, requested, requests=self._requests)
         return word_misfit(misfit) if misfit is not None else ""
 
+    @property
+    def _reservations(self) -> tuple[ResourceClaim, ...]:
+        return tuple(claim for claim in self.parts.held if not is_reserved_for(claim, self.pod))
+
     def _place_first(self, names: Sequence[str]) -> Place | None:
         """Find the first of the nodes that has devices for the claims that are ours."""
-        reservations = tuple(claim for claim in self.parts.held if not is_reserved_for(claim, self.pod))
         if not self._wanted:
-            return Place(names[0], (), reservations)
+            return Place(names[0], (), self._reservations)
         policy = Policy.FIRST_FIT if self.policy is Policy.FIRST_FIT else None
         answer = self.state.own.place(self._wanted, names, policy=policy, budget=self.budget)
         if isinstance(answer, Placed):
             results = zip(self.parts.wanted, answer.answer.results, strict=True)
-            return Place(answer.node, tuple(results), reservations)
+            return Place(answer.node, tuple(results), self._reservations)
         self.undecided += answer.undecided
         for name in names:
             if name in answer.errors:
@@ -130,7 +141,7 @@ class NodeSearch:
                 self.misfits[name] = NO_TAINT if self.state.foreign.pools(name) else "no devices"
         return None
 
-    def _find_promises(self, node: str) -> tuple[tuple[ResourceClaim, AllocationResult], ...] | None:
+    def _find_promises(self, node: str) -> Allocations | None:
         """Give what kube-scheduler would find on the node for the claims that are its own; None if nothing."""
         expected = self.parts.expected
         if not expected:
@@ -161,7 +172,7 @@ def sort_claims(claims: Sequence[ResourceClaim], owners: Sequence[Owner]) -> Par
     return parts
 
 
-def _with_policy(claim: ResourceClaim, policy: Policy) -> ResourceClaim:
+def with_policy(claim: ResourceClaim, policy: Policy) -> ResourceClaim:
     """Give the claim the policy of its Pod, if it names none."""
     annotations = {ANNOTATION: str(policy)} | claim.metadata.annotations
     return msgspec.structs.replace(claim, metadata=msgspec.structs.replace(claim.metadata, annotations=annotations))

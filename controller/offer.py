@@ -45,9 +45,9 @@ class Offer:
             yield name, None
         yield from self._offer(key)
 
-    def is_offered(self, driver: str, pool: str) -> bool:
-        """Tell whether devices of the pool may be allocated."""
-        return any(name in self._offered for name in self._pools.get((driver, pool), ()))
+    def list(self) -> tuple[ResourceSlice, ...]:
+        """Give all slices that are offered."""
+        return tuple(offered for _, offered in self._offered.values())
 
     def _offer(self, key: PoolKey) -> Iterator[tuple[str, ResourceSlice | None]]:
         slices = self._pools.get(key, {})

@@ -19,6 +19,7 @@ class Queue:
         self._busy: set[ObjectKey] = set()
         self._again: set[ObjectKey] = set()
         self._timers: dict[ObjectKey, asyncio.TimerHandle] = {}
+        self._deciding: ObjectKey | None = None
         self._wake = asyncio.Event()
 
     def add(self, key: ObjectKey) -> None:
@@ -36,8 +37,9 @@ class Queue:
             self.add(key)
 
     def retry_refused(self) -> None:
-        """Have everybody decided again who was refused, since something has changed."""
-        self._again |= self._busy
+        """Have everybody decided again who was refused, or is about to be, since something has changed."""
+        if self._deciding is not None:
+            self._again.add(self._deciding)
         if self._refused:
             self.add_all(sorted(self._refused))
 
@@ -49,17 +51,24 @@ class Queue:
         self._timers[key] = asyncio.get_running_loop().call_later(delay_s, self._ring, key)
 
     async def next(self) -> ObjectKey:
-        """Wait for the next Pod. It is busy until `done`."""
+        """Wait for the next Pod. It is busy until `done`, and being decided until `write` or `done`."""
         while not self._ready:
             self._wake.clear()
             await self._wake.wait()
         key = next(iter(self._ready))
         del self._ready[key]
         self._busy.add(key)
+        self._deciding = key
         return key
+
+    def write(self, key: ObjectKey) -> None:
+        """Say that a Pod was decided, and what was decided is being written."""
+        if self._deciding == key:
+            self._deciding = None
 
     def done(self, key: ObjectKey, *, refused: bool = False) -> None:
         """Say that a Pod was decided, and what was decided is written; `refused` ones wait for a change."""
+        self.write(key)
         self._busy.discard(key)
         if key in self._again:
             self._again.discard(key)
@@ -80,6 +89,7 @@ class Queue:
         """Forget everything."""
         for handle in self._timers.values():
             handle.cancel()
+        self._deciding = None
         for each in (self._ready, self._refused, self._busy, self._again, self._timers):
             each.clear()
 

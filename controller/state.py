@@ -234,6 +234,11 @@ class State:
             return None
         return (_Same(pools), tuple(self._versions[pool.id] for pool in pools))
 
+    def list_allocated(self) -> tuple[ResourceClaim, ...]:
+        """Give all claims that hold devices, as they are counted."""
+        claims = self.claims | {key: flight.claim for key, flight in self.flights.items()}
+        return tuple(claim for claim in claims.values() if claim.status.allocation is not None)
+
     def requested_without(self, key: ObjectKey, node: str) -> Requested:
         """Give what all Pods on a node but one request."""
         requested = self.requested.get(node) or Requested()

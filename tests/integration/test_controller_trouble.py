@@ -6,7 +6,7 @@ from typing import Any
 
 from controller.metric import PodState
 from tests.support.api_fault import Fault
-from tests.support.control import QUICK, ControlPlane, Manifest, a_claim, a_pod
+from tests.support.control import QUICK, ControlPlane, Manifest, a_claim, a_device, a_pod
 from tests.support.kube import running
 from tests.support.wait import until
 
@@ -199,3 +199,40 @@ async def test_a_standby_takes_over_when_the_leader_ends(control: ControlPlane) 
             control.put(a_claim("two"), a_pod("pod-2", "two"))
             await until(lambda: not control.is_gated("pod-2"))
     control.check()
+
+
+async def test_a_search_that_was_given_up_is_done_in_the_background_with_more_effort(control: ControlPlane) -> None:
+    devices = [
+        a_device(f"gpu-{number}", attributes={"linkDomain": {"string": domain}})
+        for number, domain in enumerate(["left", "left", "left", "right", "right"])
+    ]
+    control.put_cluster(node_a=devices, node_b=["gpu-0"])
+    claim = a_claim(classes=["gpu", "gpu"])
+    for request, count in zip(claim["spec"]["devices"]["requests"], (2, 3), strict=True):
+        request["exactly"]["count"] = count
+    attribute = "accel.dra-driver.io/linkDomain"
+    claim["spec"]["devices"]["constraints"] = [
+        {"requests": [request], "matchAttribute": attribute} for request in ("r0", "r1")
+    ]
+    async with control.controller(replace(QUICK, budget=1)) as run:
+        control.put(claim, a_pod("pod-1", "claim-1"))
+        await until(lambda: not control.is_gated())
+        assert run.value("decisions_total", result="undecided") >= 1
+    assert control.devices() == [f"node-a/gpu-{number}" for number in (3, 4, 0, 1, 2)]
+
+
+async def test_it_says_whether_it_is_ready_and_how_it_is_doing(control: ControlPlane) -> None:
+    control.put_cluster(node_a=["gpu-0"])
+    await control.server.stop()
+    async with control.controller() as run:
+        await until(lambda: run.address)
+        assert await run.get("/healthz") == (200, "watches: ok\n")
+        status, text = await run.get("/readyz")
+        assert status == 503
+        assert "not listed yet: nodes, " in text
+        await control.server.start()
+        await run.leading()
+        assert await run.get("/readyz") == (200, "synced: ok\n")
+        _, metrics = await run.get("/metrics")
+    for series in ('dra_controller_refusals_total{reason="NoNode"} 0.0', "dra_controller_leader 1.0"):
+        assert series in metrics

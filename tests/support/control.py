@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import aiohttp
+
 from controller.app import Controller, Pace
 from controller.leader import Timing
 from controller.setting import Settings
@@ -230,6 +232,16 @@ class Running:
         value = self.controller.registry.get_sample_value(f"dra_controller_{name}", labels)
         assert value is not None
         return value
+
+    @property
+    def address(self) -> str:
+        """Where it serves HTTP; empty before it does."""
+        return self.controller.address
+
+    async def get(self, path: str) -> tuple[int, str]:
+        """Ask its HTTP server."""
+        async with aiohttp.ClientSession() as session, session.get(f"http://{self.address}{path}") as response:
+            return response.status, await response.text()
 
     async def leading(self) -> None:
         """Wait until it decides."""
