@@ -9,7 +9,8 @@ the controller allocates again when it disagrees.
     misfit = find_misfit(pod, node, requested)  # None: it fits
 """
 
+from controller.placement.class_resource import name_class_resources
 from controller.placement.misfit import Misfit, MisfitCode, find_misfit
 from controller.placement.requested import Requested, sum_requests
 
-__all__ = ["Misfit", "MisfitCode", "Requested", "find_misfit", "sum_requests"]
+__all__ = ["Misfit", "MisfitCode", "Requested", "find_misfit", "name_class_resources", "sum_requests"]

@@ -44,8 +44,8 @@ def find_misfit(
 
     `requested` is what the node's Pods request, `pod` not among them.
     `requests` is what `sum_requests(pod)` gives, for callers that try many nodes.
-    `class_resources` are extended resources that DeviceClasses stand for: where a node has none of its own, they are a
-    matter of devices, and not looked at here.
+    `class_resources` are extended resources that DeviceClasses stand for, see `name_class_resources`: where a node has
+    none of its own, they are a matter of devices, and not looked at here.
     """
     return (
         _find_unschedulable(pod, node)
