@@ -44,18 +44,18 @@ class ClaimHistory:
         return count
 
     def wait_for_the_present(self) -> None:
-        """Make a change, and wait until it is told."""
+        """Make a change, and wait until it is told: that a claim is there, and then that it is gone."""
         name = f"mark-{secrets.token_hex(4)}"
         spec = {"devices": {"requests": [{"name": "none", "exactly": {"deviceClassName": "none"}}]}}
         claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": name}, "spec": spec}
         self._cluster.apply(claim)
+        self._cluster.wait_for("the claims' history to begin", lambda: self._is_told(name, "ADDED"))
         self._cluster.delete("resourceclaim", name)
+        self._cluster.wait_for("the claims' history to be told", lambda: self._is_told(name, "DELETED"))
 
-        def is_told() -> bool:
-            events = read_events(self._process.log)
-            return any(kind == "DELETED" and claim["metadata"]["name"] == name for kind, claim in events)
-
-        self._cluster.wait_for("the claims' history to be told", is_told)
+    def _is_told(self, name: str, what: str) -> bool:
+        events = read_events(self._process.log)
+        return any(kind == what and claim["metadata"]["name"] == name for kind, claim in events)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import asyncio
 import ssl
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 import aiohttp
@@ -50,7 +50,7 @@ class Proxy:
     calls: list[Call] = field(default_factory=list)
     after: Callable[[Call], None] = lambda call: None
     is_cut: bool = False
-    """Whether no answer comes back, and no request goes through."""
+    """Whether nothing goes through, in either direction. What waits goes on afterwards, as with TCP."""
 
     @property
     def url(self) -> str:
@@ -59,6 +59,11 @@ class Proxy:
     @property
     def writes(self) -> list[Call]:
         return [call for call in list(self.calls) if call.is_write]
+
+    async def healed(self) -> None:
+        """Wait until the way is not cut."""
+        while self.is_cut:  # noqa: ASYNC110 - set by another thread
+            await asyncio.sleep(0.05)
 
 
 @contextmanager
@@ -101,8 +106,7 @@ async def _serve(proxy: Proxy, tls: ssl.SSLContext, ready: threading.Event, stop
 
 def _handler(proxy: Proxy, session: aiohttp.ClientSession) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def handle(request: web.Request) -> web.StreamResponse:
-        if proxy.is_cut:
-            await asyncio.Event().wait()
+        await proxy.healed()
         call = Call(request.method, request.path, request.query.get("watch") in ("1", "true"))
         headers = {name: value for name, value in request.headers.items() if name.lower() not in _HOP_BY_HOP}
         timeout = aiohttp.ClientTimeout(total=None)
@@ -117,16 +121,17 @@ def _handler(proxy: Proxy, session: aiohttp.ClientSession) -> Callable[[web.Requ
             body = b"" if call.is_watch else await answer.read()
             proxy.calls.append(call)
             proxy.after(call)
+            await proxy.healed()
             kept = {name: value for name, value in answer.headers.items() if name.lower() not in _HOP_BY_HOP}
             response = web.StreamResponse(status=answer.status, headers=kept)
-            await response.prepare(request)
-            await response.write(body)
-            if call.is_watch:
-                async for chunk in answer.content.iter_any():
-                    if proxy.is_cut:
-                        await asyncio.Event().wait()
-                    await response.write(chunk)
-            await response.write_eof()
+            with suppress(ConnectionError):  # whoever asked may be gone
+                await response.prepare(request)
+                await response.write(body)
+                if call.is_watch:
+                    async for chunk in answer.content.iter_any():
+                        await proxy.healed()
+                        await response.write(chunk)
+                await response.write_eof()
             return response
 
     return handle
