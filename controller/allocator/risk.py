@@ -5,9 +5,10 @@ An error of a selector or of a derived attribute is met at a device, once a requ
 ordinary refusal. So what an error needs may be gone, and then it is not met on the way from there any more.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+from controller.allocator.constraint import Constraint, Value
 from controller.allocator.error import AllocationError
 from controller.allocator.ledger import Ledger
 from controller.allocator.request import Alternative
@@ -43,12 +44,14 @@ class Risks:
         self.alternatives.append(alternative)
         if not alternative.is_all or not alternative.constraints:
             return False
-        if not self._is_shared(alternative):
-            return self._guard(alternative, self._up_to_violation(alternative))
-        for index in alternative.devices:
+        reached = self._up_to_violation(alternative)
+        if not any(self._may_clash(alternative, constraint) for constraint in alternative.constraints):
+            return self._guard(alternative, reached)
+        # What was chosen before can only make a violation come earlier: which of these are there decides.
+        for index in reached or alternative.devices:
             self.roles.setdefault(index, []).append(index)
         self._guard(alternative, alternative.devices[:1])
-        return alternative in self.dead
+        return bool(reached)
 
     def note(self, alternative: Alternative, index: int) -> None:
         """Take notice of an error at a device."""
@@ -75,14 +78,29 @@ class Risks:
             return not self.is_dead(ledger, alternative)
         return any(ledger.is_free(alternative, index) for index in self.failing.get(alternative, ()))
 
-    def _is_shared(self, alternative: Alternative) -> bool:
-        """Tell whether requests before it have a say in what its constraints allow."""
-        others = (
+    def _may_clash(self, alternative: Alternative, constraint: Constraint) -> bool:
+        """Tell whether the devices that `All` means may violate a constraint for what requests before it have got."""
+        places = range(len(self.table.candidates))
+        others = [
             other
             for other in self.alternatives
             if other.claim == alternative.claim and other.request < alternative.request
-        )
-        return any(entry in other.constraints for other in others for entry in alternative.constraints)
+        ]
+        try:
+            own = {self.table.value(alternative, constraint, index) for index in alternative.devices}
+            before = {
+                self.table.value(other, constraint, index)
+                for other in others
+                if constraint in other.constraints
+                for index in places
+                if self.table.cell(other, index).misfit is None
+            }
+        except AllocationError:
+            return True
+        before.discard(None)
+        if constraint.is_match:
+            return bool(before) and len(before | own) > 1
+        return not set(_elements(before)).isdisjoint(_elements(own))
 
     def _guard(self, alternative: Alternative, guards: tuple[int, ...]) -> bool:
         """Keep the guards, if there are any; tell so."""
@@ -112,3 +130,11 @@ class Risks:
             if not all(constraint.add(value) for constraint, value in zip(alone, values, strict=True)):
                 return alternative.devices[: place + 1]
         return ()
+
+
+def _elements(values: Iterable[Value | None]) -> Iterator[Hashable]:
+    for value in values:
+        if value is not None and isinstance(value[1], frozenset):
+            yield from ((value[0], element) for element in value[1])
+        else:
+            yield value
