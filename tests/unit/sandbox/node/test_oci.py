@@ -7,7 +7,6 @@ import pytest
 from cdi import ContainerEdits, DeviceNode, Hook, IntelRdt, LinuxNetDevice, Mount
 from sandbox.node.oci import build_config
 
-
 ENV = {"VISIBLE": "all", "KEPT": "1"}
 
 
