@@ -7,6 +7,7 @@ cluster of its own with the same nodes, devices and claims. What creates and wat
 
 import argparse
 import asyncio
+import json
 import multiprocessing
 import os
 import subprocess
@@ -37,6 +38,12 @@ SANDBOX = "controller, sandbox"
 
 _UNLIMITED_FLAGS = ("--kube-api-qps=5000", "--kube-api-burst=10000")
 _COUNTED = 50
+_STAGES = (
+    "node/fast/node-initialize.yaml",
+    "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
+    "pod/fast/pod-ready.yaml",
+    "pod/fast/pod-delete.yaml",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +114,8 @@ def measure_on_cluster(name: str, size: Size) -> Figures:
         cluster = stack.enter_context(Cluster(nodes=(), scheduler_flags=flags))
         admin = cluster.control_plane.admin
         nodes = ("--manage-all-nodes=false", "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake")
-        command = (kwok, f"--kubeconfig={admin}", *nodes, "--node-lease-duration-seconds=200")
+        stages = [f"--config={path}" for path in find_stages()]
+        command = (str(kwok), f"--kubeconfig={admin}", *nodes, "--node-lease-duration-seconds=200", *stages)
         cluster.processes.start("kwok", cluster.namespace.command(command))
         apply_chart_without_daemonset(cluster, *CHART_VALUES)
         bench = Bench(name, admin)
@@ -132,6 +140,14 @@ def _bench_of_controller(stack: ExitStack, cluster: Cluster) -> Bench:
         return proxy
 
     return Bench(CONTROLLER, cluster.control_plane.admin, start, lambda: read_memory_mib(controller.process.pid), count)
+
+
+def find_stages() -> list[Path]:
+    """List the files of kwok's own module that say how it plays nodes and Pods."""
+    command = ("go", "mod", "download", "-json", "sigs.k8s.io/kwok")
+    told = subprocess.run(command, cwd=program.KWOK.folder, check=True, capture_output=True)  # noqa: S603 - no input
+    folder = Path(json.loads(told.stdout)["Dir"]) / "kustomize" / "stage"
+    return [folder / part for part in _STAGES]
 
 
 def measure_on_sandbox(size: Size) -> Figures:

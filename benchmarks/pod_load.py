@@ -26,6 +26,7 @@ KEY: Final = "dra-driver.io/allocator"
 GATE: Final = "dra-driver.io/allocation"
 
 _AT_ONCE: Final = 16
+_PATIENCE_S: Final = 180
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=60)
 _ATTRIBUTES: Final = f'device.attributes["{DRIVER}"]'
 
@@ -70,8 +71,9 @@ class PodLoad:
         await _for_each(names, lambda name: self._post("/api/v1/nodes", a_node(name, labels)))
         slices = [a_slice(name, linked=index % 2 == 0, tainted=self._by_controller) for index, name in enumerate(names)]
         await _for_each(slices, lambda each: self._post("/apis/resource.k8s.io/v1/resourceslices", each))
-        while not await self._are_ready(nodes):  # noqa: ASYNC110 - polled by REST
-            await asyncio.sleep(0.5)
+        async with asyncio.timeout(_PATIENCE_S):
+            while not await self._are_ready(nodes):  # noqa: ASYNC110 - polled by REST
+                await asyncio.sleep(0.5)
 
     async def run(self, prefix: str, count: int, *, rate: float = 0.0) -> Times:
         """Create Pods, as fast as can be or so many a second, and wait until all are allocated."""
@@ -85,7 +87,7 @@ class PodLoad:
             await self._create_evenly(claims, rate, create)
         else:
             await _for_each(claims, create)
-        async with asyncio.timeout(600):
+        async with asyncio.timeout(_PATIENCE_S):
             await done.wait()
         watching.cancel()
         await asyncio.wait((watching,))
