@@ -37,7 +37,7 @@ In another terminal:
   kubectl describe pod too-large
   kubectl delete pod pair          # too-large runs a moment later
 
-Folders of the nodes: {folder}
+Files of the nodes: {folder}/0 to /2; more to try: docs/demo.md
 Press Ctrl-C to end it and to clean up."""
 
 
