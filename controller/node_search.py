@@ -12,7 +12,7 @@ from controller.allocator.node_selection import matches_selector
 from controller.allocator.policy import ANNOTATION
 from controller.decision import Code, Place, Refuse
 from controller.ownership import CONTROLLER, KEY, TAINT, Owner
-from controller.placement import find_misfit, sum_requests
+from controller.placement import find_misfit, name_class_resources, sum_requests
 from controller.pod_claim import is_reserved_for
 from controller.refusal_text import word_misfit
 from controller.state import State
@@ -58,10 +58,12 @@ class NodeSearch:
     short: list[str] = field(default_factory=list)
     undecided: list[str] = field(default_factory=list)
     _requests: dict[str, int] = field(init=False)
+    _class_resources: frozenset[str] = field(init=False)
     _wanted: list[ResourceClaim] = field(init=False)
 
     def __post_init__(self) -> None:
         self._requests = sum_requests(self.pod)
+        self._class_resources = name_class_resources(self.state.classes.values())
         self._wanted = [with_policy(claim, self.policy) for claim in self.parts.wanted]
 
     def place(self, names: Sequence[str]) -> Place | None:
@@ -115,7 +117,8 @@ class NodeSearch:
         if name in self.avoided:
             return "kube-scheduler refused it a moment ago"
         requested = self.state.requested_without(key_of(self.pod), name)
-        misfit = find_misfit(self.pod, node, requested, requests=self._requests)
+        known = self._class_resources
+        misfit = find_misfit(self.pod, node, requested, requests=self._requests, class_resources=known)
         return word_misfit(misfit) if misfit is not None else ""
 
     @property

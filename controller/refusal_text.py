@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from controller.allocator import Cluster, Joined, summarize
 from controller.allocator.search import Outcome
 from controller.decision import Code, Refuse
-from controller.placement import Misfit, find_misfit, sum_requests
+from controller.placement import Misfit, find_misfit, name_class_resources, sum_requests
 from controller.state import State
 from dra_driver.api.core_v1 import Pod
 from dra_driver.kube.resource import key_of
@@ -40,8 +40,9 @@ def _fits_somewhere(joined: Joined) -> bool:
 
 
 def _find_misfits(state: State, pod: Pod) -> Iterator[tuple[str, str]]:
-    requests = sum_requests(pod)
+    requests, known = sum_requests(pod), name_class_resources(state.classes.values())
     for name, node in state.nodes.items():
-        misfit = find_misfit(pod, node, state.requested_without(key_of(pod), name), requests=requests)
+        others = state.requested_without(key_of(pod), name)
+        misfit = find_misfit(pod, node, others, requests=requests, class_resources=known)
         if misfit is not None:
             yield name, word_misfit(misfit)

@@ -198,6 +198,18 @@ async def test_a_pod_goes_where_there_is_room_for_all_of_it(control: ControlPlan
     assert control.devices() == ["node-b/gpu-0"]
 
 
+async def test_an_extended_resource_of_a_class_is_left_to_kube_scheduler(control: ControlPlane) -> None:
+    control.put_cluster(node_a=["gpu-0"])
+    resource = {"deviceclass.resource.kubernetes.io/npu": "1"}
+    container = {"name": "main", "image": "busybox:1", "resources": {"requests": resource, "limits": resource}}
+    async with control.controller() as running:
+        control.put(a_claim(), a_pod("pod-1", "claim-1", containers=[container]))
+        await until(lambda: running.controller.leader.queue.sizes()[PodState.REFUSED])
+        control.put(a_class("npu", labels={}))
+        await until(lambda: not control.is_gated())
+    assert control.devices() == ["node-a/gpu-0"]
+
+
 async def test_room_that_was_given_to_a_pod_is_not_given_again_before_it_is_bound(control: ControlPlane) -> None:
     control.put_cluster(node_a=["gpu-0", "gpu-1"])
     containers = [{"name": "main", "image": "busybox:1", "resources": {"requests": {"cpu": "6"}}}]
