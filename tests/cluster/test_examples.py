@@ -10,7 +10,7 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.image import BUSYBOX
 from tests.cluster.plugin import PluginProcess
 from tests.cluster.scenario import held, run_plugins
-from tests.support.manifest import EXAMPLES
+from tests.support.manifest import EXAMPLES, example_names
 
 README_BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -65,6 +65,10 @@ def missing(expected: Mapping[str, int], output: str) -> list[str]:
     return [
         pattern for pattern, times in expected.items() if len(re.findall(pattern, output, re.MULTILINE)) != times
     ]  # fmt: skip
+
+
+def test_no_example_is_left_out() -> None:
+    assert {*EXPECTED, "controller"} == set(example_names())
 
 
 @pytest.mark.parametrize("example", EXPECTED)
