@@ -91,7 +91,7 @@ def _find_short(
 ) -> Misfit | None:
     allowed = _allocatable(node, "pods").value()
     if requested.pods + 1 > allowed:
-        return Misfit(MisfitCode.PODS, f"pods: {requested.pods} on the node, want at most {allowed} with this one")
+        return Misfit(MisfitCode.PODS, f"pods: {allowed - requested.pods} of {allowed} left, want 1")
     problems = []
     for name, nanos in sorted(requests.items()):
         allocatable = _allocatable(node, name)

@@ -66,7 +66,7 @@ def test_what_is_not_asked_for_may_be_overdrawn() -> None:
 
 def test_pods_themselves_are_limited() -> None:
     full = misfit_of(a_pod(), a_node(allocatable={"pods": "1"}), a_pod(name="other"))
-    assert full == Misfit(MisfitCode.PODS, "pods: 1 on the node, want at most 1 with this one")
+    assert full == Misfit(MisfitCode.PODS, "pods: 0 of 1 left, want 1")
     assert misfit_of(a_pod(), a_node(allocatable={"pods": "1"}), a_pod(name="other", phase="Failed")) is None
 
 
