@@ -13,10 +13,11 @@ from controller.allocator.allocation import DEFAULT_BUDGET
 from controller.allocator.policy import ANNOTATION
 from controller.decision import Code, Decision, Leave, Place, Refuse, TakeBack
 from controller.effort import Hint
-from controller.node_order import NodeUse, count_devices, measure_node, order_nodes
+from controller.node_order import count_devices
 from controller.node_search import NodeSearch, Parts, sort_claims
 from controller.ownership import GATE, Owner, class_names, is_gated, is_own_class, owner_of
 from controller.pod_claim import find_claims, is_pending, is_reserved_for, is_reserved_only_for
+from controller.ranking import Ranking
 from controller.state import State
 from dra_driver.api.core_v1 import Pod
 from dra_driver.api.resource_v1 import ResourceClaim
@@ -37,7 +38,10 @@ class Decider:
     state: State
     policy: Policy = Policy.FIRST_FIT
     budget: int = DEFAULT_BUDGET
-    _uses: dict[str, tuple[object, NodeUse]] = field(default_factory=dict)
+    _ranking: Ranking = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._ranking = Ranking(self.state)
 
     def is_own_claim(self, claim: ResourceClaim) -> bool:
         """Tell whether the controller allocates the claim."""
@@ -112,7 +116,7 @@ class Decider:
             policy = self._policy_of(parts.wanted or parts.held)
         except ValueError as error:
             return Refuse(Code.INVALID, str(error), tuple(parts.wanted))
-        names = self._order_nodes(policy, count_devices(parts.wanted))
+        names = self._ranking.order(policy, count_devices(parts.wanted))
         search = NodeSearch(self.state, pod, parts, policy, avoided, self.budget)
         place = search.accept(hint.node, hint.version, hint.allocations) if hint is not None else None
         if place is not None:
@@ -126,20 +130,6 @@ class Decider:
                 return place
             yield
         return search.refuse()
-
-    def _order_nodes(self, policy: Policy, count: int) -> Sequence[str]:
-        """Order all nodes by policy. What is known of a node stays until its devices or their uses change."""
-        own = self.state.own
-        if policy is Policy.FIRST_FIT:
-            return sorted(own.nodes)
-        uses: dict[str, NodeUse] = {}
-        for name in own.nodes:
-            version = self.state.version_of(name)
-            known = self._uses.get(name)
-            if known is None or known[0] != version:
-                known = self._uses[name] = (version, measure_node(own, name))
-            uses[name] = known[1]
-        return order_nodes(uses, policy, count)
 
     def _policy_of(self, claims: Sequence[ResourceClaim]) -> Policy:
         """Give the policy of the Pod: that of its first claim that names one, else of its first class that does."""

@@ -68,31 +68,38 @@ class NodeSearch:
 
     def place(self, names: Sequence[str]) -> Place | None:
         """Try some nodes. Raises AllocationError where no node can help."""
-        hopeful = [name for name in names if self._takes_pod(name)]
+        hopeful = [name for name in names if name in self.state.own.nodes and not self._is_elsewhere(name)]
         while hopeful:
             place = self._place_first(hopeful)
             if place is None:
                 return None
-            promises = self._find_promises(place.node)
-            if promises is not None:
-                return replace(place, promises=promises)
-            hopeful = hopeful[hopeful.index(place.node) + 1 :]
+            if self._takes_pod(place.node):
+                promises = self._find_promises(place.node)
+                if promises is not None:
+                    return replace(place, promises=promises)
+            index = hopeful.index(place.node)
+            self._note_short(hopeful[:index], {})
+            hopeful = hopeful[index + 1 :]
         return None
 
     def accept(self, node: str, version: object, allocations: Allocations) -> Place | None:
         """Take what was found before for claims like these, if the node still takes the Pod and is as it was then."""
         is_same = [claim for claim, _ in allocations] == self.parts.wanted and self.state.version_of(node) == version
+        is_same = is_same and node in self.state.own.nodes and not self._is_elsewhere(node)
         promises = self._find_promises(node) if is_same and self._takes_pod(node) else None
         return Place(node, allocations, self._reservations, promises) if promises is not None else None
 
     def refuse(self) -> Refuse:
         """Say why nothing was found."""
         wanted = tuple(self.parts.wanted)
+        # Whether nodes take the Pod at all is only looked at where their devices suffice, or now.
+        self.short = [name for name in self.short if self._takes_pod(name)]
         if not self.state.own.nodes:
             return Refuse(Code.NO_NODE, f"no node is labelled {KEY}={CONTROLLER}", wanted)
-        if self.undecided:
-            text = f"{len(self.undecided)} nodes: not decided yet, trying harder"
-            return Refuse(Code.UNDECIDED, text, wanted, self.misfits, tuple(self.short), tuple(self.undecided))
+        if self.undecided and self.short:
+            # Of nodes that are alike only one was tried, and that one may not take the Pod: so all of them count.
+            text = "not decided yet, trying harder"
+            return Refuse(Code.UNDECIDED, text, wanted, self.misfits, undecided=tuple(self.short))
         code = Code.DEVICES if self.short else Code.NODE
         if not self.short and all(text == NO_TAINT for text in self.misfits.values()):
             code = Code.NO_TAINT
@@ -108,12 +115,20 @@ class NodeSearch:
             self.misfits[name] = problem
         return not problem
 
-    def _find_problem(self, name: str, node: Node) -> str:
+    def _is_elsewhere(self, name: str) -> bool:
+        """Tell whether a claim of the Pod is allocated where the node cannot use it, and note it."""
+        if not self.parts.allocated:
+            return False
+        node = self.state.own.nodes[name]
         for claim in self.parts.allocated:
             allocation = claim.status.allocation
             selector = allocation.node_selector if allocation is not None else None
             if selector is not None and not matches_selector(node, selector, f"claim {key_of(claim)}"):
-                return f"claim {key_of(claim)} is allocated elsewhere"
+                self.misfits[name] = f"claim {key_of(claim)} is allocated elsewhere"
+                return True
+        return False
+
+    def _find_problem(self, name: str, node: Node) -> str:
         if name in self.avoided:
             return "kube-scheduler refused it a moment ago"
         requested = self.state.requested_without(key_of(self.pod), name)
@@ -135,14 +150,18 @@ class NodeSearch:
             results = zip(self.parts.wanted, answer.answer.results, strict=True)
             return Place(answer.node, tuple(results), self._reservations)
         self.undecided += answer.undecided
+        self._note_short(names, answer.errors)
+        return None
+
+    def _note_short(self, names: Sequence[str], errors: Mapping[str, str]) -> None:
+        """Note why nodes do not have the devices."""
         for name in names:
-            if name in answer.errors:
-                self.misfits[name] = answer.errors[name]
+            if name in errors:
+                self.misfits[name] = errors[name]
             elif self.state.own.pools(name):
                 self.short.append(name)
             else:
                 self.misfits[name] = NO_TAINT if self.state.foreign.pools(name) else "no devices"
-        return None
 
     def _find_promises(self, node: str) -> Allocations | None:
         """Give what kube-scheduler would find on the node for the claims that are its own; None if nothing."""

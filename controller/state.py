@@ -60,7 +60,8 @@ class State:
 
     `own` allocates what the controller was given; `foreign` tells what kube-scheduler could allocate. `since` has the
     resource versions at which allocations appeared, `changed_pools` the pools whose slices changed since somebody
-    looked.
+    looked, `touched_pools` those whose devices were allocated or freed since; `layout` grows whenever nodes, slices or
+    rules change.
     """
 
     selectors: SelectorCache
@@ -76,6 +77,8 @@ class State:
     pods: dict[ObjectKey, Pod] = field(default_factory=dict)
     flights: dict[ObjectKey, Flight] = field(default_factory=dict)
     changed_pools: set[tuple[str, str]] = field(default_factory=set)
+    touched_pools: set[tuple[str, str]] = field(default_factory=set)
+    layout: int = 0
     since: dict[ObjectKey, int] = field(default_factory=dict)
     users: dict[ObjectKey, set[ObjectKey]] = field(default_factory=dict)
     requested: dict[str, Requested] = field(default_factory=dict)
@@ -97,6 +100,7 @@ class State:
         """Take over a node, or that it is gone. What nobody decides by, such as heartbeats, is no change."""
         old = self.nodes.get(name)
         if node is None:
+            self.layout += 1
             self.nodes.pop(name, None)
             self.own.remove_node(name)
             self.foreign.remove_node(name)
@@ -104,6 +108,7 @@ class State:
         self.nodes[name] = node
         if old is not None and _gist(old) == _gist(node):
             return NOTHING
+        self.layout += 1
         self.foreign.set_node(node)
         if is_given(node):
             self.own.set_node(node)
@@ -113,6 +118,7 @@ class State:
 
     def set_slice(self, name: str, slice_: ResourceSlice | None) -> Effect:
         """Take over a slice, or that it is gone."""
+        self.layout += 1
         old = self.slices.get(name)
         self.changed_pools |= {(each.spec.driver, each.spec.pool.name) for each in (old, slice_) if each is not None}
         if slice_ is None:
@@ -148,6 +154,7 @@ class State:
             self.rules[name] = rule
             if old is not None and old.spec == rule.spec:
                 return NOTHING
+        self.layout += 1
         for cluster in (self.own, self.foreign):
             if rule is None:
                 cluster.remove_taint_rule(name)
@@ -266,6 +273,7 @@ class State:
         for allocation in (held, holds):
             for result in allocation.devices.results if allocation is not None else ():
                 self._versions[result.driver, result.pool] += 1
+                self.touched_pools.add((result.driver, result.pool))
         for cluster in (self.own, self.foreign):
             if claim is None:
                 cluster.remove_claim(str(key))
