@@ -59,6 +59,9 @@ def _one(_: Arguments, __: Value) -> int:
     return 1
 
 
+_UNITS: Final = frozenset((int, float, bool))
+
+
 def _traversal(value: Value) -> int:
     """Give the cost of looking at all of a value."""
     if type(value) is str:
@@ -66,7 +69,7 @@ def _traversal(value: Value) -> int:
     if type(value) is bytes:
         return int(len(value) * TEXT)
     if isinstance(value, LISTS):
-        return sum(map(_traversal, value))
+        return sum([1 if type(each) in _UNITS else _traversal(each) for each in value])
     if isinstance(value, MAPS):
         return sum(_traversal(key) + _traversal(each) for key, each in value.items())
     return 1
@@ -238,6 +241,14 @@ _BY_OVERLOAD: Final[dict[str, Charge]] = {
     **dict.fromkeys(("matches", "matches_string"), _matches),
     "contains_string": _contains,
 }
+
+
+_BY_RESULT: Final = frozenset((_join, _list_output))
+
+
+def is_known_before(charge: Charge) -> bool:
+    """Tell whether the cost of a call depends on its arguments alone, so that it can be charged before the call."""
+    return charge not in _BY_RESULT
 
 
 def charge_for(function: str, overload: str) -> Charge:

@@ -7,7 +7,7 @@ is an error. The limit is looked at wherever something is charged.
 from collections.abc import Callable
 from typing import Final
 
-from dra_driver.cel import charge
+from dra_driver.cel import bulk, charge
 from dra_driver.cel.counting import Counted, Run
 from dra_driver.cel.equality import is_equal
 from dra_driver.cel.error import Abort, Fault, no_such_overload
@@ -162,6 +162,8 @@ def _apply(step: Apply, names: Names) -> Counted:
     cost_of = charge.charge_for(step.function, step.overload)
     call = step.run or _refuse
     early, strict = step.early, not step.non_strict
+    is_known_before = charge.is_known_before(cost_of)
+    weigh = bulk.WEIGHED.get(step.function)
 
     def run(run: Run) -> Value:
         values: list[Value] = []
@@ -173,12 +175,17 @@ def _apply(step: Apply, names: Names) -> Counted:
                     return value
                 result = result or value
             values.append(value)
+        if is_known_before:
+            run.charge(cost_of(values, result))
         if result is None:
+            if weigh is not None:
+                weigh(values)
             try:
                 result = distinct_list(call(*values))
             except Fault as fault:
                 result = fault
-        run.charge(cost_of(values, result))
+        if not is_known_before:
+            run.charge(cost_of(values, result))
         return result
 
     return run
@@ -211,11 +218,12 @@ def _equality(step: Equality, names: Names) -> Counted:
 
     def run(run: Run) -> Value:
         values = [left(run), right(run)]
-        value: Value
-        fault = next((each for each in values if type(each) is Fault), None)
-        value = _compare(values, negated=negated) if fault is None else fault
         run.charge(charge.charge_equality(values, negated=negated))
-        return value
+        fault = next((each for each in values if type(each) is Fault), None)
+        if fault is not None:
+            return fault
+        bulk.weigh_pair(values)
+        return _compare(values, negated=negated)
 
     return run
 

@@ -1,6 +1,6 @@
 """Closures that make lists, maps and messages, and count what that costs."""
 
-from dra_driver.cel import charge
+from dra_driver.cel import bulk, charge
 from dra_driver.cel.counting import Counted, Run
 from dra_driver.cel.error import Fault
 from dra_driver.cel.step import MakeList, MakeMap, MakeMessage
@@ -83,6 +83,7 @@ def make_message(step: MakeMessage, values_of: list[Counted]) -> Counted:
                     continue
                 value = value.value
             given[name] = value
+        bulk.check_weight(sum(map(bulk.weight, given.values())))
         try:
             return distinct_list(step.build(given))
         except Fault as fault:

@@ -159,8 +159,9 @@ class MutableList(list[Value]):
 
 ListValue: TypeAlias = tuple[Value, ...] | Concat | MutableList
 
-MAX_ELEMENTS: Final = 10_000_000
-MAX_CHARACTERS: Final = 50_000_000
+# Beyond these, looking at all of a value costs more than Kubernetes lets an evaluation cost, or takes seconds.
+MAX_ELEMENTS: Final = 3_000_000
+MAX_CHARACTERS: Final = 10_000_000
 
 LISTS: Final = (tuple, EmptyList, Concat, MutableList)
 

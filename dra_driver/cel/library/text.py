@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from dra_driver.cel.error import Fault
+from dra_driver.cel.error import Abort, Fault
 from dra_driver.cel.function import Library, Overload
 from dra_driver.cel.library.standard import check_length, compile_pattern
 from dra_driver.cel.type import INT, STRING, Type, list_of
@@ -13,6 +13,7 @@ TEXTS: Final = Library()
 _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _UPPER: Final = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
 # What Go takes for white space.
+_MAX_FOUND: Final = 20_000
 _BLANK: Final = (
     "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 )
@@ -115,19 +116,17 @@ def find_all(text: str, pattern: str, count: int = -1) -> Value:
     found: list[str] = []
     if count == 0:
         return ()
-    position, last_end = 0, -1
-    while position <= len(text):
-        match = compiled.search(text, position)
-        if match is None:
-            break
+    last_end = -1
+    for match in compiled.finditer(text):
         start, end = match.span()
         # An empty match right after another one does not count.
         if end > start or start != last_end:
             found.append(text[start:end])
             if len(found) == count:
                 break
+            if len(found) > _MAX_FOUND:
+                raise Abort(f"findAll: {len(found)} parts, want at most {_MAX_FOUND}")
         last_end = end
-        position = end if end > position else position + 1
     return tuple(found)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv6Address
 from typing import Final
 
-from dra_driver.cel.error import Fault
+from dra_driver.cel.error import Abort, Fault
 
 _SCHEME: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9+.\-]*):")
 _PORT: Final = re.compile(r"(?::[0-9]*)?")
@@ -25,6 +25,8 @@ _USER_WRITTEN: Final = _UNRESERVED | frozenset(b":!$&'()*+,;=%@")
 _MAX_PARAMETERS: Final = 10_000
 _ASCII: Final = 0x80
 _PERCENT: Final = ord("%")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_MAX_LENGTH: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,11 +118,17 @@ def parameters_of(url: Url) -> dict[str, list[str]]:
     return found
 
 
-def _parse(text: str, *, request: bool) -> Url:
-    if any(ord(character) < 0x20 or ord(character) == 0x7F for character in text):  # noqa: PLR2004 - control characters
+def _check_text(text: str, *, request: bool) -> None:
+    if len(text) > _MAX_LENGTH:
+        raise Abort(f"URL of {len(text)} characters, want at most {_MAX_LENGTH}")
+    if _CONTROL.search(text):
         raise Fault("URL parse error: invalid control character")
     if not text and request:
         raise Fault("URL parse error: empty URL")
+
+
+def _parse(text: str, *, request: bool) -> Url:
+    _check_text(text, request=request)
     if text == "*":
         return Url(path=b"*")
     scheme, rest = _split_scheme(text)
