@@ -103,6 +103,7 @@ def test_values_that_cannot_work_are_refused_with_a_sentence(
         ("controller.replicas=0", "/controller/replicas"),
         ("controller.policy=random", "/controller/policy"),
         ("controller.featureGates.DRAListTypeAttributes=maybe", "/controller/featureGates/DRAListTypeAttributes"),
+        ("controller.featureGates.DRAListTypesAttributes=true", "DRAListTypesAttributes"),
         ("controller.classes[0].name=A", "/controller/classes/0/name"),
         ("controller.classes[0].like=tpu", "/controller/classes/0/like"),
         ("controller.classes[0].policy=pack", "/controller/classes/0/policy"),

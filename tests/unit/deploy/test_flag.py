@@ -8,6 +8,7 @@ import typer.main
 
 from controller import cli as controller_cli
 from controller.allocator import Policy
+from controller.allocator.feature import GATES
 from dra_driver.devices.simulated import profile_names
 from dra_driver.log import LogFormat, LogLevel
 from kubeletplugin.cli import app
@@ -39,6 +40,10 @@ def test_policies_of_the_chart_are_those_that_the_controller_knows() -> None:
     classes = SCHEMA["properties"]["controller"]["properties"]["classes"]["items"]["properties"]
     assert SCHEMA["definitions"]["policy"]["enum"] == known
     assert classes["policy"]["enum"] == ["", *known]
+
+
+def test_feature_gates_of_the_chart_are_those_that_the_controller_knows() -> None:
+    assert SCHEMA["properties"]["controller"]["properties"]["featureGates"]["propertyNames"]["enum"] == sorted(GATES)
 
 
 @pytest.mark.parametrize("name", ["level", "format"])
