@@ -71,7 +71,7 @@ class Bound:
             if constraint.values and not constraint.lists:
                 return True
             return self._has_common_value(ledger, needs, covered, constraint)
-        return self._has_distinct_values(covered, constraint)
+        return self._has_distinct_values(covered, constraint, {})
 
     def _has_common_value(self, ledger: Ledger, needs: list[Need], covered: list[Need], constraint: Constraint) -> bool:
         """Try the values as groups: one of them must be had by devices enough."""
@@ -80,11 +80,22 @@ class Bound:
         parts = {need: self._parts_by_value(need, constraint) for need in covered}
         for value in parts[covered[0]]:
             chosen = {need: parts[need].get(value, []) for need in covered}
-            if all(count_parts(need, chosen[need]) >= need.count for need in covered) and self._flows(
-                ledger, needs, chosen
+            if (
+                all(count_parts(need, chosen[need]) >= need.count for need in covered)
+                and self._keeps_apart(needs, chosen)
+                and self._flows(ledger, needs, chosen)
             ):
                 return True
         return False
+
+    def _keeps_apart(self, needs: list[Need], chosen: Mapping[Need, list[Part]]) -> bool:
+        """Tell whether what must be alike may also be unlike in what must be."""
+        claim = next(need.alternatives[0].claim for need in chosen)
+        for constraint in self.likeness.table.claims[claim].constraints:
+            covered = [need for need in needs if need.covered_by(constraint)]
+            if covered and not constraint.is_match and not self._has_distinct_values(covered, constraint, chosen):
+                return False
+        return True
 
     def _parts_by_value(self, need: Need, constraint: Constraint) -> dict[Hashable, list[Part]]:
         parts: dict[Hashable, list[Part]] = {}
@@ -93,7 +104,9 @@ class Bound:
                 parts.setdefault(value, []).append(part)
         return parts
 
-    def _has_distinct_values(self, covered: list[Need], constraint: Constraint) -> bool:
+    def _has_distinct_values(
+        self, covered: list[Need], constraint: Constraint, chosen: Mapping[Need, list[Part]]
+    ) -> bool:
         flow = Flow()
         total = 0
         for number, need in enumerate(covered):
@@ -101,7 +114,7 @@ class Bound:
             flow.add(_SOURCE, ("need", number), need.count)
             values = {
                 value
-                for alternative, group in need.parts
+                for alternative, group in chosen.get(need, need.parts)
                 for value in values_of(self.likeness.table.value(alternative, constraint, group.index))
             }
             for value in values:

@@ -108,6 +108,15 @@ REFUSED: dict[str, tuple[Any, list[Device]]] = {
         ),
         [a_device(f"dev-{index}", index=index, half=index % 2, third=index % 3) for index in range(14)],
     ),
+    "requests that must be alike and apart at once": (
+        a_claim(
+            *singles(5),
+            a_request("left"),
+            a_request("right"),
+            constraints=[APART, alike("half", "left", "right"), unlike("half", "left", "right")],
+        ),
+        [a_device(f"dev-{index}", index=index, half=index % 2) for index in range(DEVICES)],
+    ),
     "lists that cannot but have something in common": (
         a_claim(*singles(5), a_request("main", count=3), constraints=[APART, unlike("links", "main")]),
         [
