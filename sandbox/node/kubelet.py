@@ -164,7 +164,7 @@ class Kubelet:
         self._recorder.record(
             reference_to(worker.pod), "FailedPrepareDynamicResources", message, type=EventType.WARNING
         )
-        if is_first:
+        if is_first and worker.pod.status.phase != "Running":  # containers that run go on, claims prepared anew or not
             await self._write_status(worker, Waiting())
 
     async def _hold(self, worker: _Worker) -> None:
