@@ -95,6 +95,9 @@ class Surveyor:
                 if any(self.risks.may_fail(self.ledger, each) for each in alive):
                     return
                 yield alive
+                if not alive:
+                    # Nothing is known of what comes after a request that no search gets past.
+                    return
 
     def _survey_one(self, number: int, alternatives: tuple[Alternative, ...], reserved: Reserved) -> Need | None:
         """Give what is needed of the alternatives that may be had; None if none may."""

@@ -11,6 +11,7 @@ from tests.support.allocation import (
     DRIVER,
     a_claim,
     a_device,
+    a_holder,
     a_problem,
     a_request,
     a_slice,
@@ -62,20 +63,20 @@ def first_available(*parts: dict[str, Any]) -> dict[str, Any]:
 
 
 def decide(claim: Any, devices: list[Device]) -> Answer:
-    functions: dict[str, Any] = {
-        "none": lambda _: False,
-        "low": lambda candidate: index_of(candidate) < LOW,
-        "highest": lambda candidate: index_of(candidate) == DEVICES - 1,
-        "fails on the highest": lambda candidate: dict.fromkeys(range(DEVICES - 1), True)[index_of(candidate)],
-    }
     problem = a_problem(claim, a_slice(*devices), features=Features(list_type_attributes=True), budget=BUDGET)
-    return solve(problem, **functions)
+    return solve(problem, **FUNCTIONS)
 
 
 def index_of(candidate: Candidate) -> int:
     return candidate.device.attributes["index"].int or 0
 
 
+FUNCTIONS: dict[str, Any] = {
+    "none": lambda _: False,
+    "low": lambda candidate: index_of(candidate) < LOW,
+    "highest": lambda candidate: index_of(candidate) == DEVICES - 1,
+    "fails on the highest": lambda candidate: dict.fromkeys(range(DEVICES - 1), True)[index_of(candidate)],
+}
 APART = unlike("index", *(f"single-{index}" for index in range(5)))
 REFUSED: dict[str, tuple[Any, list[Device]]] = {
     "all of what is nothing, after others": (
@@ -155,6 +156,17 @@ def test_all_that_violate_a_constraint_are_an_error_once_others_have_left_the_fi
     claim = a_claim(*singles(4), all_of(), constraints=[APART, alike("index", "all")])
     with pytest.raises(AllocationError, match=r"all devices, but device gpu\.example\.com/pool/dev-1 violates"):
         decide(claim, different())
+
+
+def test_what_comes_after_all_that_cannot_be_had_is_not_looked_at() -> None:
+    claim = a_claim(
+        *singles(4),
+        all_of(),
+        a_request("failing", "fails on the highest"),
+        constraints=[APART, alike("index", "all")],
+    )
+    problem = a_problem(claim, a_slice(*different()), allocated=[a_holder("dev-0")], budget=BUDGET)
+    assert solve(problem, **FUNCTIONS) == Refused()
 
 
 def test_all_are_had_where_others_can_share_what_is_left() -> None:
