@@ -18,6 +18,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from multiprocessing.synchronize import Event
 from pathlib import Path
+from typing import Any
 
 from benchmarks.pod_load import PER_NODE, PodLoad
 from benchmarks.report import Cell, percentile, render_table
@@ -125,7 +126,8 @@ def measure_on_cluster(name: str, size: Size) -> Figures:
 
 
 def _bench_of_controller(stack: ExitStack, cluster: Cluster) -> Bench:
-    controller = ControllerProcess(cluster, log_level="warning")
+    flags: dict[str, Any] = {"log_level": "warning", "lease_duration": 15, "renew_deadline": 10, "retry_period": 2}
+    controller = ControllerProcess(cluster, **flags)
 
     def start() -> None:
         stack.enter_context(controller)
@@ -134,7 +136,7 @@ def _bench_of_controller(stack: ExitStack, cluster: Cluster) -> Bench:
     def count() -> Proxy:
         controller.process.stop()
         proxy = stack.enter_context(run_proxy(cluster))
-        counted = ControllerProcess(cluster, 1, server=proxy.url, log_level="warning")
+        counted = ControllerProcess(cluster, 1, server=proxy.url, **flags)
         stack.enter_context(counted)
         cluster.wait_for("the controller to lead", lambda: counted.is_leading)
         return proxy
