@@ -66,8 +66,11 @@ def _problems(settings: Settings) -> Iterator[str]:
         yield from (f"{flag}: {problem}" for problem in validate(value))
     if not settings.identity:
         yield "--identity: empty, want a name that no other replica has, such as the Pod's"
-    try:
-        Terms(settings.lease_duration_s, settings.renew_deadline_s, settings.retry_period_s)
-        parse_http_address(settings.http_address)
-    except SettingError as error:
-        yield str(error)
+    for check in (
+        lambda: Terms(settings.lease_duration_s, settings.renew_deadline_s, settings.retry_period_s),
+        lambda: parse_http_address(settings.http_address),
+    ):
+        try:
+            check()
+        except SettingError as error:
+            yield str(error)
