@@ -38,12 +38,10 @@ def describe_call(node: Call, types: Sequence[Type]) -> str:
     return f"no {name}({', '.join(shown)})"
 
 
-def advise_call(node: Call, types: Sequence[Type], function: Function, text: str) -> str:
+def advise_call(node: Call, types: Sequence[Type], function: Function) -> str:
     """Say what to write, if that is known."""
     name = symbol(node.function)
-    if name in _ORDERS and t.QUANTITY in types:
-        return f"write a.compareTo(quantity({_amount(node)})) {name} 0"
-    if name in ("==", "!=") and t.QUANTITY in types:
+    if name in (*_ORDERS, "==", "!=") and t.QUANTITY in types:
         return f"write a.compareTo(quantity({_amount(node)})) {name} 0"
     if t.SEMVER in types and name in (*_ORDERS, "==", "!="):
         return f'write a.compareTo(semver("1.2.3")) {name} 0'
@@ -51,9 +49,32 @@ def advise_call(node: Call, types: Sequence[Type], function: Function, text: str
         return f"numbers of two types; convert one with {types[0]}(…)"
     if name == "sign" and node.target is not None:
         return "write sign(a)"
+    advice = _advise_operands(name, types) or _advise_argument(node, name, types)
+    if advice:
+        return advice
     wanted = _wanted(node, function)
-    del text
     return f"want {wanted}" if wanted else ""
+
+
+def _advise_operands(name: str, types: Sequence[Type]) -> str:
+    if name == "in" and types[1] == t.STRING:
+        return "write text.contains(part)"
+    if name not in (*_ORDERS, "==", "!=") or len(types) != 2:  # noqa: PLR2004 - both sides
+        return ""
+    if any(t.unwrap_optional(type_)[1] for type_ in types):
+        return f"write a.orValue(…) {name} b"
+    if any(type_.kind is Kind.MAP for type_ in types):
+        return 'name the domain and then the attribute, as in device.attributes["gpu.example.com"].model'
+    return ""
+
+
+def _advise_argument(node: Call, name: str, types: Sequence[Type]) -> str:
+    """Say what to put around a text that is to be compared with a quantity or a version."""
+    if node.target is None or types[-1] != t.STRING or name not in ("compareTo", "isGreaterThan", "isLessThan"):
+        return ""
+    if types[0] == t.QUANTITY:
+        return f"write a.{name}(quantity({_amount(node)}))"
+    return f'write a.{name}(semver("1.2.3"))' + ("" if types[0] == t.SEMVER else f' or a.{name}(quantity("80Gi"))')
 
 
 def _amount(node: Call) -> str:

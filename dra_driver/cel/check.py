@@ -8,6 +8,7 @@ from dra_driver.cel.advice import advise_call, describe_call
 from dra_driver.cel.environment import DEVICE, Environment
 from dra_driver.cel.error import CompileError, Issue, issue_at
 from dra_driver.cel.function import Function, Overload
+from dra_driver.cel.habit import advise_function, advise_name
 from dra_driver.cel.message import find_message
 from dra_driver.cel.tree import (
     Call,
@@ -120,7 +121,7 @@ class _Checker:
         if self.set_global(node, node.name):
             return node
         names = ["device", *(name for scope in self.scopes for name in scope if name.isidentifier())]
-        self.report(node, f"unknown name {node.name!r}", _suggest(node.name, names))
+        self.report(node, f"unknown name {node.name!r}", _suggest(node.name, names) or advise_name(node.name))
         return self.set_type(node, t.ERROR)
 
     def set_global(self, node: Ident, name: str) -> bool:
@@ -211,7 +212,8 @@ class _Checker:
                 node.target = self.check(node.target)
                 function = functions.get(node.function)
         if function is None:
-            self.report(node, f"unknown function {node.function!r}", _suggest(node.function, functions))
+            wanted = advise_function(node.function) or _suggest(node.function, functions)
+            self.report(node, f"unknown function {node.function!r}", wanted)
             return self.set_type(node, t.ERROR)
         return self.resolve(node, function)
 
@@ -235,8 +237,7 @@ class _Checker:
         if result is None:
             types = [self.mapping.substitute(each, to_dyn=True) for each in operands]
             if not any(each.kind is Kind.ERROR for each in types):
-                text = self.checked.expression
-                self.report(node, describe_call(node, types), advise_call(node, types, function, text))
+                self.report(node, describe_call(node, types), advise_call(node, types, function))
             else:
                 self.report(node, describe_call(node, types))
             result = t.ERROR

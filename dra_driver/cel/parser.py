@@ -24,6 +24,7 @@ from typing import Final
 from dra_driver.cel import literal
 from dra_driver.cel.depth import with_room
 from dra_driver.cel.error import CompileError, issue_at
+from dra_driver.cel.habit import advise_pair, advise_word, explain_character
 from dra_driver.cel.macro import MacroError, Nodes, expand
 from dra_driver.cel.token import RESERVED, LexicalError, Token, read_tokens
 from dra_driver.cel.tree import Call, Entry, Field, Ident, ListNode, Literal, MapNode, MessageNode, Node, Select
@@ -52,21 +53,12 @@ def parse(expression: str) -> Node:
     try:
         tokens = read_tokens(expression)
     except LexicalError as error:
-        raise _refuse(expression, error.args[0], *_describe_character(expression, error.args[0])) from None
+        raise _refuse(expression, error.args[0], *explain_character(expression, error.args[0])) from None
     return with_room(lambda: _Parser(expression, tokens).parse())
 
 
 def _refuse(expression: str, offset: int, found: str, wanted: str = "") -> CompileError:
     return CompileError(expression, (issue_at(expression, offset, found, wanted),))
-
-
-def _describe_character(expression: str, offset: int) -> tuple[str, str]:
-    character = expression[offset]
-    if character in "\"'":
-        return "string without an end, or with an unknown escape", "want a closing quote and escapes such as '\\n'"
-    if character in "&|=":
-        return f"{character!r}", f"want '{character}{character}'"
-    return f"{character!r}", "which begins nothing in an expression"
 
 
 class _Parser:
@@ -92,10 +84,12 @@ class _Parser:
 
     def unexpected(self, wanted: str) -> CompileError:
         token = self.token
+        before = self.tokens[self.position - 1].text if self.position else ""
+        advice = advise_word(token.text, before) or advise_word(before, "") or advise_pair(before, token.text)
         if token.text in RESERVED:
-            return self.error(token.offset, f"{token.text!r} is a reserved word", f"want {wanted}")
+            return self.error(token.offset, f"{token.text!r} is a reserved word", advice or f"want {wanted}")
         found = f"unexpected {token.text!r}" if token.text else "unexpected end"
-        return self.error(token.offset, found, f"want {wanted}")
+        return self.error(token.offset, found, advice or f"want {wanted}")
 
     def advance(self) -> Token:
         token = self.token
@@ -286,7 +280,9 @@ class _Parser:
         if (message := self.message(dot, token)) is not None:
             return message
         if token.text in RESERVED:
-            raise self.error(token.offset, f"{token.text!r} is a reserved word", "want another name")
+            raise self.error(
+                token.offset, f"{token.text!r} is a reserved word", advise_word(token.text, "") or "want another name"
+            )
         if self.token.kind == "(":
             opening = self.token
             arguments, height = self.arguments()

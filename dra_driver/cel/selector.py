@@ -303,6 +303,10 @@ def _analyse(expression: str, options: Options) -> tuple[Checked, Environment]:
 
 
 def _wrong_result(expression: str, checked: Checked, wanted: str) -> CompileError:
+    if t.unwrap_optional(checked.type)[1]:
+        wanted += "; write a.orValue(…)"
+    elif wanted == "want a bool":
+        wanted += "; compare it, as in a == b"
     return CompileError(expression, (issue_at(expression, 0, f"the expression gives a {checked.type}", wanted),))
 
 

@@ -77,8 +77,9 @@ def _read_timestamp(text: Value) -> None:
 _READERS: Final[dict[str, tuple[Callable[[Value], object], str]]] = {
     "duration": (_read_duration, "want one like '1h30m'"),
     "timestamp": (_read_timestamp, "want one like '2026-01-31T12:00:00Z'"),
-    "matches": (compile_pattern, "want a pattern of RE2"),
+    "matches": (compile_pattern, "want a pattern of RE2, which has no look-around and no back-references"),
 }
+_NOUNS: Final = {"duration": "duration", "timestamp": "timestamp", "matches": "pattern"}
 
 
 def _check_literal(node: Call, report: Report) -> None:
@@ -88,8 +89,9 @@ def _check_literal(node: Call, report: Report) -> None:
     argument = node.arguments[0]
     try:
         read(argument.value)
-    except Fault:
-        report(argument, f"{argument.value!r} is no {node.function} argument", wanted)
+    except Fault as fault:
+        reason = f" ({fault})" if node.function == "matches" else ""
+        report(argument, f"{argument.value!r} is no {_NOUNS[node.function]}{reason}", wanted)
 
 
 def _check_homogeneous(node: Node, checked: Checked, report: Report) -> None:

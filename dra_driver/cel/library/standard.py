@@ -247,7 +247,9 @@ def compile_pattern(pattern: str) -> "re2._Regexp":
     try:
         return re2.compile(pattern, _RE2)
     except re2.error as error:
-        raise Fault(f"invalid regular expression {pattern!r}: {error}") from None
+        reason = error.args[0] if error.args else ""
+        text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        raise Fault(f"invalid regular expression {pattern!r}: {text}") from None
 
 
 _RE2: Final = re2.Options()

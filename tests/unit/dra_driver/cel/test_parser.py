@@ -79,7 +79,7 @@ def test_syntax_of_kubernetes_is_accepted(text: str) -> None:
         ("[1].all(x, x, true)", 11, "stands twice"),
         ("`a`", 0, "want an expression"),
         ("\ud800", 0, "not Unicode"),
-        ("a # b", 2, "begins nothing"),
+        ("a # b", 2, "want '//' before a comment"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(text: str, offset: int, words: str) -> None:

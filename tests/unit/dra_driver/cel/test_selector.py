@@ -103,7 +103,7 @@ def test_an_error_that_nothing_absorbs_is_told_with_device_and_expression(expres
         ("1", "gives a int, want a bool"),
         ("math.greatest(1, 2) == 2", "unknown name 'math'"),
         ('quantity("1").sign() == 1', "write sign(a)"),
-        ('matches("(", "a")', "matches argument"),
+        ('matches("(", "a")', "is no pattern"),
         ("[?dyn(optional.of(1))] == [1]", "want an optional value"),
         ('true || int("abc") == 1', "type conversion error"),
     ],
