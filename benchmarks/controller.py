@@ -31,7 +31,7 @@ from tests.cluster.controller import CHART_VALUES, ControllerProcess
 from tests.cluster.plugin import apply_chart_without_daemonset
 from tests.cluster.proxy import Proxy, run_proxy
 
-TITLES = ("allocator", "pods/s", "p50 ms", "p99 ms", "even p50 ms", "even p99 ms", "requests/pod", "MiB")
+TITLES = ("allocator", "pods/s", "p50 ms", "p99 ms", "even p50 ms", "even p99 ms", "cpu ms/pod", "requests/pod", "MiB")
 RELEASED = "kube-scheduler, as released"
 UNLIMITED = "kube-scheduler, no client limit"
 CONTROLLER = "controller"
@@ -65,23 +65,23 @@ class Figures:
     rate: float
     waits_s: list[float]
     even_s: list[float]
+    cpu_ms: float
+    memory_mib: float
     requests: float | None = None
-    memory_mib: float | None = None
 
     def row(self) -> list[Cell]:
         """Return the table's row."""
         waits = [percentile(values, percent) * 1000 for values in (self.waits_s, self.even_s) for percent in (50, 99)]
-        return [self.name, self.rate, *waits, self.requests, self.memory_mib]
+        return [self.name, self.rate, *waits, self.cpu_ms, self.requests, self.memory_mib]
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """One allocator on one API server. `memory_mib` is asked at the end, `count` makes requests be counted."""
+    """One allocator on one API server. `start` gives its process, `count` starts it anew behind a proxy that counts."""
 
     name: str
     kubeconfig: Path
-    start: Callable[[], None] = lambda: None
-    memory_mib: Callable[[], float | None] = lambda: None
+    start: Callable[[], int]
     count: Callable[[], Proxy | None] = lambda: None
 
 
@@ -91,11 +91,13 @@ async def measure(bench: Bench, size: Size) -> Figures:
     async with ApiClient(credential, timeout_s=60) as client:
         load = PodLoad(client, credential, by_controller=bench.name in (CONTROLLER, SANDBOX))
         await load.make_fleet(size.nodes)
-        await asyncio.to_thread(bench.start)
+        pid = await asyncio.to_thread(bench.start)
         await load.run("warm", _COUNTED)
+        before_s = read_cpu_s(pid)
         burst = await load.run("burst", size.pods)
+        cpu_ms = (read_cpu_s(pid) - before_s) * 1000 / size.pods
         even = await load.run("even", size.even, rate=size.rate)
-        memory = bench.memory_mib()
+        memory = read_memory_mib(pid)
         requests = None
         proxy = await asyncio.to_thread(bench.count)
         if proxy is not None:
@@ -104,7 +106,7 @@ async def measure(bench: Bench, size: Size) -> Figures:
             about = [call for call in proxy.calls[before:] if "/leases/" not in call.path and not call.is_watch]
             requests = len(about) / _COUNTED
         await load.close()
-        return Figures(bench.name, burst.rate, burst.waits_s, even.waits_s, requests, memory)
+        return Figures(bench.name, burst.rate, burst.waits_s, even.waits_s, cpu_ms, memory, requests)
 
 
 def measure_on_cluster(name: str, size: Size) -> Figures:
@@ -119,9 +121,10 @@ def measure_on_cluster(name: str, size: Size) -> Figures:
         command = (str(kwok), f"--kubeconfig={admin}", *nodes, "--node-lease-duration-seconds=200", *stages)
         cluster.processes.start("kwok", cluster.namespace.command(command))
         apply_chart_without_daemonset(cluster, *CHART_VALUES)
-        bench = Bench(name, admin)
         if name == CONTROLLER:
             bench = _bench_of_controller(stack, cluster)
+        else:
+            bench = Bench(name, admin, lambda: cluster.processes["kube-scheduler"].pid)
         return cluster.namespace.call(lambda: asyncio.run(measure(bench, size)))
 
 
@@ -129,9 +132,10 @@ def _bench_of_controller(stack: ExitStack, cluster: Cluster) -> Bench:
     flags: dict[str, Any] = {"log_level": "warning", "lease_duration": 15, "renew_deadline": 10, "retry_period": 2}
     controller = ControllerProcess(cluster, **flags)
 
-    def start() -> None:
+    def start() -> int:
         stack.enter_context(controller)
         cluster.wait_for("the controller to lead", lambda: controller.is_leading)
+        return controller.process.pid
 
     def count() -> Proxy:
         controller.process.stop()
@@ -141,7 +145,7 @@ def _bench_of_controller(stack: ExitStack, cluster: Cluster) -> Bench:
         cluster.wait_for("the controller to lead", lambda: counted.is_leading)
         return proxy
 
-    return Bench(CONTROLLER, cluster.control_plane.admin, start, lambda: read_memory_mib(controller.process.pid), count)
+    return Bench(CONTROLLER, cluster.control_plane.admin, start, count)
 
 
 def find_stages() -> list[Path]:
@@ -158,14 +162,12 @@ def measure_on_sandbox(size: Size) -> Figures:
         kubeconfig = Path(folder) / "kubeconfig"
         stack.enter_context(_serve_sandbox(kubeconfig))
         flags = ("--no-leader-elect", "--http-address=127.0.0.1:0", "--log-level=warning")
-        started: list[subprocess.Popen[bytes]] = []
 
-        def start() -> None:
+        def start() -> int:
             command = (sys.executable, "-m", "controller", f"--kubeconfig={kubeconfig}", *flags)
-            started.append(stack.enter_context(_running(command)))
+            return stack.enter_context(_running(command)).pid
 
-        bench = Bench(SANDBOX, kubeconfig, start, lambda: read_memory_mib(started[0].pid))
-        return asyncio.run(measure(bench, size))
+        return asyncio.run(measure(Bench(SANDBOX, kubeconfig, start), size))
 
 
 @contextmanager
@@ -207,6 +209,12 @@ def read_memory_mib(pid: int) -> float:
     """Read the resident memory of a process."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) / 1024
+
+
+def read_cpu_s(pid: int) -> float:
+    """Read the processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def render_report(figures: list[Figures], size: Size) -> str:
