@@ -45,6 +45,7 @@ def release(cluster: Cluster, tmp_path: Path) -> Iterator[Cluster]:
     finally:
         cluster.helm("uninstall", "dra-driver", "--namespace", NAMESPACE, "--wait", "--ignore-not-found")
         cluster.wait_for("its Pods to be gone", lambda: not cluster.list("pods", NAMESPACE))
+        cluster.delete("lease", NAME, NAMESPACE)
         cluster.kubectl("delete", "resourceslices", "--all")
         cluster.kubectl("label", "node", "node-b", f"{LABEL}-")
 
@@ -64,8 +65,8 @@ def test_an_installed_controller_allocates_on_the_node_that_it_was_given(release
     assert taints_by_node(release) == {"node-a": {"=:"}, "node-b": {f"{LABEL}=controller:NoSchedule"}}
     pods = release.list("pods", NAMESPACE, f"app.kubernetes.io/name={NAME}")
     assert {pod["spec"]["nodeName"] for pod in pods} == {"node-a", "node-b"}
-    holder = release.get("lease", NAME, NAMESPACE)["spec"]["holderIdentity"]
-    assert holder in {pod["metadata"]["name"] for pod in pods}
+    names = {pod["metadata"]["name"] for pod in pods}
+    release.wait_for("a leader", lambda: release.get("lease", NAME, NAMESPACE)["spec"]["holderIdentity"] in names)
 
     (tmp_path / "manifest.yaml").write_text((EXAMPLE / "manifest.yaml").read_text().replace("busybox:1", BUSYBOX))
     apply, look, clean = README_BLOCK.findall((EXAMPLE / "README.md").read_text())
