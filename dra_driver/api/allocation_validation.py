@@ -79,7 +79,7 @@ def validate_conditions(conditions: tuple[Condition, ...], path: str) -> Iterato
     seen: set[str] = set()
     for index, condition in enumerate(conditions):
         where = f"{path}[{index}]"
-        yield from field_errors(f"{where}.type", validate_label_key(condition.type))
+        yield from required_errors(f"{where}.type", condition.type, validate_label_key)
         if condition.type in seen:
             yield FieldError(f"{where}.type", f"{quote(condition.type)} is there twice", FieldReason.DUPLICATE)
         seen.add(condition.type)

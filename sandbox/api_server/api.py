@@ -21,6 +21,7 @@ from sandbox.api_server.patch import apply_operations, merge, merge_strategic
 from sandbox.api_server.refusal import (
     Refusal,
     bad_request,
+    invalid_patch,
     invalid_query,
     no_resource,
     not_allowed,
@@ -204,21 +205,27 @@ class Api:
         dry_run, validation = _dry_run(query), field_validation(query)
         body = await request.read()
         warnings: list[str] = []
+        is_apply = request.content_type == "application/apply-patch+yaml"
+        is_change = request.method == "PATCH" and not is_apply
 
         def read(value: Any) -> Object:
-            wanted, found = read_object(target.kind, value, validation)
+            try:
+                wanted, found = read_object(target.kind, value, validation)
+            except Refusal as refusal:
+                if is_change and "strict decoding" not in str(refusal):
+                    raise invalid_patch(str(refusal)) from None
+                raise
             warnings.extend(found)
             return wanted
 
-        if request.method == "PATCH" and request.content_type == "application/apply-patch+yaml":
+        if request.method == "PATCH" and is_apply:
             changed, is_new = merge_apply(self.registry, target, read, read_apply(body), query, dry_run=dry_run)
         else:
             change = _change_of(request, body)
-            patches = request.method == "PATCH"
-            if patches:
+            if is_change:
                 self.registry.get(target)
             changed, is_new = self.registry.update(
-                target, lambda old: read(change(old)), dry_run=dry_run, is_patch=patches
+                target, lambda old: read(change(old)), dry_run=dry_run, is_patch=is_change
             )
         status = HTTPStatus.CREATED if is_new else HTTPStatus.OK
         return _reply(renderer(target.kind, form)(changed), status, warnings)
@@ -329,6 +336,8 @@ def _change_of(request: web.Request, body: bytes) -> Callable[[Object], Any]:
     if request.content_type not in _PATCHES:
         raise unsupported_media_type(_PATCHES)
     patch = read_value(body)
+    if request.content_type != "application/json-patch+json" and not isinstance(patch, dict):
+        raise bad_request(f"error decoding patch: json: cannot unmarshal {type(patch).__name__} into a map")
     match request.content_type:
         case "application/json-patch+json":
             return lambda old: apply_operations(old, patch)

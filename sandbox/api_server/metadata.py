@@ -35,7 +35,7 @@ def read_metadata(value: Object) -> dict[str, Any]:
     except msgspec.ValidationError as error:
         problem, _, at = str(error).partition(" - at `$")
         raise bad_request(f"metadata{at.rstrip('`')}: {problem}") from None
-    built: dict[str, Any] = msgspec.to_builtins(decoded)
+    built: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(decoded))
     return built
 
 

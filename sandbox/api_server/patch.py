@@ -229,7 +229,7 @@ def _apply_operation(target: Any, operation: dict[str, Any]) -> Any:
         case "add":
             return _set(target, path, _value_of(operation), insert=True)
         case "replace":
-            _at(target, path)
+            _at(target, path[:-1])  # upstream replaces a field that is not there, too
             return _set(target, path, _value_of(operation), insert=False)
         case "remove":
             return _remove(target, path)

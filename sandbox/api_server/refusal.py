@@ -134,6 +134,13 @@ _PHRASES: Final = {
 }
 
 
+def invalid_patch(problem: str) -> Refusal:
+    """What a patch makes is no object of the kind."""
+    causes = [{"reason": FieldReason.INVALID, "message": f"Invalid value: {problem}", "field": "patch"}]
+    message = f'"" is invalid: patch: Invalid value: {problem}'
+    return Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "Invalid", message, {"causes": causes})
+
+
 def invalid_query(kind: str, field: str, problem: str, reason: FieldReason = FieldReason.NOT_SUPPORTED) -> Refusal:
     """A query parameter is wrong; `kind` is that of the options which it is part of."""
     causes = [{"reason": reason, "message": problem, "field": field}]

@@ -73,6 +73,12 @@ class ResourceStrategy(Strategy):
     def read(self, value: Object) -> Any:
         """Give the object as its type. Raises Refusal."""
         try:
+            return codec.decode(msgspec.json.encode(value), self.struct)
+        except InvalidError:
+            return self._read_incomplete(value)
+
+    def _read_incomplete(self, value: Object) -> Any:
+        try:
             return codec.decode(msgspec.json.encode(complete(value, self.struct)), self.struct)
         except InvalidError as error:
             kind, problems = self.kind, "; ".join(map(str, error.errors))

@@ -7,7 +7,7 @@ client wants that), and a value of another type is refused.
 import types
 import typing
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import Annotated, Any, Final, get_args, get_origin
 
 from kubernetes.aio.client import models
@@ -70,9 +70,37 @@ def prune(kind: Kind, value: Object) -> tuple[Object, tuple[str, ...]]:
         elif name not in schema.fields:
             unknown.append(name)
         elif part is not None:
-            pruned[name] = _prune(_field(schema, name), part, name, unknown)
+            field = _field(schema, name)
+            pruned[name] = part if _is_clean(field, part) else _prune(field, part, name, unknown)
     unknown += [f"metadata.{name}" for name in _unknown_metadata(value.get("metadata"))]
     return pruned, tuple(unknown)
+
+
+def _is_clean(schema: Schema, value: Any) -> bool:
+    """Tell quickly whether there is nothing to leave out, to complain about or to write otherwise, as is usual."""
+    kind = schema.kind
+    if kind == "object":
+        fields = schema.fields
+        return type(value) is dict and all(
+            name in fields and _is_clean(_field(schema, name), part) for name, part in value.items()
+        )
+    if kind == "list":
+        items = schema.items
+        return type(value) is list and items is not None and all(_is_clean(items, item) for item in value)
+    if kind == "map":
+        values = schema.values
+        return type(value) is dict and values is not None and all(_is_clean(values, item) for item in value.values())
+    if kind == "quantity":
+        return type(value) is str and _is_canonical(value)
+    return value is not None and (kind == "any" or _fits(kind, value))
+
+
+@lru_cache(4096)
+def _is_canonical(text: str) -> bool:
+    try:
+        return str(Quantity.parse(text)) == text
+    except ValueError:
+        return False
 
 
 def _prune(schema: Schema, value: Any, path: str, unknown: list[str]) -> Any:
@@ -138,7 +166,10 @@ def _wrong(path: str, value: Any, wanted: str) -> WrongTypeError:
 
 def _field(schema: Schema, name: str) -> Schema:
     found = schema.fields[name]
-    return found if isinstance(found, Schema) else _of_model(found)
+    if isinstance(found, Schema):
+        return found
+    schema.fields[name] = known = _of_model(found)
+    return known
 
 
 @cache

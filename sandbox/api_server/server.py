@@ -61,7 +61,7 @@ class ApiServer:
         await asyncio.to_thread(self._open)
         app = web.Application(client_max_size=MAX_BYTES)
         app.router.add_route("*", "/{path:.*}", self.api.handle)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_S)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_S, handler_cancellation=True)
         await self._runner.setup()
         tls = await asyncio.to_thread(_tls_context, self._identity.certificate, self._identity.key)
         site = web.TCPSite(self._runner, _HOST, self.port, ssl_context=tls, backlog=_BACKLOG)

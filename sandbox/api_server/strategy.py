@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from dra_driver.api.name import quote, validate_dns_label, validate_dns_subdomain
-from dra_driver.errors import FieldError
+from dra_driver.errors import FieldError, FieldReason
 from sandbox.api_server.kind import Kind, Object
 from sandbox.api_server.metadata import validate_metadata, validate_metadata_update
 
@@ -173,12 +173,15 @@ class EventStrategy(Strategy):
         return value
 
     def validate(self, value: Object) -> Iterator[FieldError]:
-        """An event is in the namespace of what it is about, or in `default`."""
-        involved = value["involvedObject"].get("namespace") or "default"
-        if (value["metadata"]["namespace"] != involved and involved != "default") or (
-            not value["involvedObject"].get("namespace") and value["metadata"]["namespace"] != "default"
-        ):
-            yield FieldError("involvedObject.namespace", "does not match event.namespace")
+        """An event is in the namespace of what it is about; what has none has its events in `default`."""
+        namespace, about = value["metadata"]["namespace"], value["involvedObject"].get("namespace", "")
+        homeless = ("default", "kube-system") if value.get("eventTime") else ("default",)
+        is_new = bool(value.get("eventTime"))
+        if (not about and namespace not in homeless) or (about and about != namespace and not is_new):
+            yield FieldError("involvedObject.namespace", f"{quote(about)} does not match event.namespace")
+        for name in ("reportingComponent", "reportingInstance", "action", "reason"):
+            if is_new and not value.get(name):
+                yield FieldError(name, "is missing, want one", FieldReason.REQUIRED)
 
 
 class LeaseStrategy(Strategy):

@@ -564,7 +564,6 @@ def _patches() -> list[Step]:
         merge(one, {"kind": "Pod"}),
         merge(one, {"data": None}),
         merge(f"{MAPS}/missing", {}),
-        Step("PATCH", one, {"data": {"z": "1", "$patch": "replace"}}, STRATEGIC),
         Step("PATCH", one, {"data": {"q": "1"}, "metadata": {"labels": {"y": None}}}, STRATEGIC),
         Step("PATCH", f"{MAPS}/s", applied, APPLY),
         Step("PATCH", managed, applied, APPLY),

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from sandbox.api_server.kind import Kind, Object
+from sandbox.api_server.refusal import Refusal
 from tests.support.api_fault import Fault
-from tests.support.api_store import Kind, Object, Refusal
 from tests.support.control import ControlPlane, a_claim, a_pod
 from tests.support.kube import running
 from tests.support.wait import until
@@ -28,7 +29,7 @@ def put_pods(control: ControlPlane) -> None:
 async def watch_over(control: ControlPlane) -> None:
     """Check after every write what must hold at any time."""
     while True:
-        tick = control.server.store.tick
+        tick = control.server.tick
         control.check()
         await tick.wait()
 

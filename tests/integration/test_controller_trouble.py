@@ -1,10 +1,12 @@
 """The controller when others write, too, and when the API server is slow, forgetful or away."""
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from controller.decider import Decider, Steps
 from controller.metric import PodState
+from dra_driver.api.core_v1 import Pod
 from tests.support.api_fault import Fault
 from tests.support.control import QUICK, ControlPlane, Manifest, a_claim, a_device, a_pod
 from tests.support.kube import running
@@ -74,7 +76,7 @@ async def test_two_controllers_that_both_believe_to_lead_give_nothing_twice(cont
     async def watch_over() -> None:
         """Check that no two Pods without a gate have the same device."""
         while True:
-            tick = control.server.store.tick
+            tick = control.server.tick
             free = [name for name in names if any(pod == name for pod in pods()) and not control.is_gated(name)]
             devices = [device for name in free for device in control.devices(f"claim-{name}")]
             assert len(devices) == len(set(devices)), devices
@@ -236,3 +238,38 @@ async def test_it_says_whether_it_is_ready_and_how_it_is_doing(control: ControlP
         _, metrics = await run.get("/metrics")
     for series in ('dra_controller_refusals_total{reason="NoNode"} 0.0', "dra_controller_leader 1.0"):
         assert series in metrics
+
+
+async def test_pods_that_share_a_claim_that_is_being_written_wait_for_what_becomes_of_it(control: ControlPlane) -> None:
+    control.put_cluster(node_a=["gpu-0", "gpu-1", "gpu-2"])
+    fault = control.server.inject(Fault("delay", path="shared/status", method="PATCH"))
+    async with control.controller() as run:
+        control.put(a_claim("shared"), a_pod("pod-1", "shared"))
+        await until(lambda: not fault.times)
+        control.put(a_pod("pod-2", "shared"))
+        await until(lambda: run.controller.leader.queue.sizes()[PodState.REFUSED])
+        fault.released.set()
+        await until(lambda: not control.is_gated() and not control.is_gated("pod-2"))
+        assert run.value("conflicts_total") == 0
+    assert sorted(control.users("shared")) == ["pod-1", "pod-2"]
+
+
+@dataclass(slots=True)
+class _FaultyDecider(Decider):
+    """Fails for one Pod."""
+
+    def decide(self, pod: Pod, **options: Any) -> Steps:
+        if pod.metadata.name == "pod-1":
+            raise KeyError("a fault")
+        return Decider.decide(self, pod, **options)
+
+
+async def test_a_pod_that_cannot_be_decided_keeps_nobody_waiting(control: ControlPlane) -> None:
+    control.put_cluster(node_a=["gpu-0"])
+    pace = replace(QUICK, leader=replace(QUICK.leader, refused_s=60.0))
+    async with control.controller(pace) as run:
+        run.controller.leader.decider = _FaultyDecider(run.controller.state)
+        control.put(a_claim("one"), a_pod("pod-1", "one"), a_claim("two"), a_pod("pod-2", "two"))
+        await until(lambda: not control.is_gated("pod-2"))
+        await until(lambda: control.events("pod-1"))
+    assert control.events("pod-1") == ["the controller cannot decide: KeyError, see its log"]

@@ -69,6 +69,7 @@ async def test_an_event_says_what_kubectl_describe_shows(tmp_path: Path) -> None
         "firstTimestamp": "2026-01-01T00:00:00Z",
         "lastTimestamp": "2026-01-01T00:00:00Z",
         "count": 1,
+        "eventTime": None,
         "reportingComponent": "accel.dra-driver.io",
         "reportingInstance": "node-a",
     }

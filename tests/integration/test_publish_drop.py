@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from dra_driver.devices.model import Device, Health, LeftOut
+from sandbox.api_server.kind import Kind, Object
+from sandbox.api_server.refusal import Refusal
 from tests.support.api_fault import Fault
 from tests.support.api_server import TestApiServer
-from tests.support.api_store import Kind, Object, Refusal
 from tests.support.builder import a_device, a_partition, a_partitionable_device
 from tests.support.publishing import QUICK, a_node, a_publisher, device_names, devices, slices, writes
 from tests.support.wait import until
@@ -117,7 +118,7 @@ async def test_gates_that_are_enabled_later_are_found(server: TestApiServer, tmp
         running.show(a_partitionable_device(), sick())
         await running.ready()
         assert len(device_names(server)) == 1
-        server.store.dropped.clear()
+        server.dropped.clear()
         await until(lambda: len(device_names(server)) == 5)
         await until(lambda: running.metric("dropped_fields") == 0)
         assert any("sharedCounters" in item["spec"] for item in slices(server))
@@ -132,7 +133,7 @@ async def test_an_api_server_that_comes_back_is_asked_anew(server: TestApiServer
         await server.stop()
         running.show(a_device("GPU-0"), a_device("GPU-1"))
         await until(lambda: running.metric("publish_total", result="error") >= 1)
-        server.store.dropped.clear()
+        server.dropped.clear()
         await server.start()
         await until(lambda: [device.get("allowMultipleAllocations") for device in devices(server)] == [True, True])
 
@@ -146,7 +147,7 @@ async def test_an_api_server_that_was_restarted_is_asked_anew_though_nothing_els
         await running.ready()
         await until(lambda: server.watches == 2)
         await server.stop()
-        server.store.dropped.clear()
+        server.dropped.clear()
         await server.start()
         await until(lambda: devices(server)[0].get("allowMultipleAllocations") is True)
         assert running.metric("dropped_fields") == 0
@@ -195,7 +196,7 @@ def refuse(*names: str) -> Any:
             if device["name"] in names
         )
         if causes:
-            raise Refusal(422, "Invalid", 'ResourceSlice.resource.k8s.io "x" is invalid', causes)
+            raise Refusal(422, "Invalid", 'ResourceSlice.resource.k8s.io "x" is invalid', {"causes": list(causes)})
 
     return admit
 

@@ -1,28 +1,38 @@
-"""An API server for tests: real HTTP and the real protocol for registered kinds, over dicts in memory.
+"""The sandbox's API server for tests: over HTTP if that will do, with every request on record, and faults on demand.
 
-It lists in pages, watches with bookmarks and 410, creates, updates, patches (merge, JSON and apply) and deletes, with
-dry run, conflicts, generated names, field and label selectors; it records every request, and makes faults on demand.
+Objects, lists, watches, patches and refusals are the sandbox's; only what a test does to it stands here.
 """
 
 import asyncio
+import copy
 import json
 import ssl
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from aiohttp import web
 
+from sandbox.api_server.api import Api, refuse
+from sandbox.api_server.apply import APPLIED
+from sandbox.api_server.gate import DEFAULTS
+from sandbox.api_server.kind import KINDS, Kind, Object
+from sandbox.api_server.metadata import order_metadata
+from sandbox.api_server.refusal import Refusal
+from sandbox.api_server.registry import DeleteOptions, Registry, Target, full
+from sandbox.api_server.store import Change, Key, Store
+from sandbox.api_server.strategies import build_strategies
+from sandbox.api_server.watch import Watch, error_line
 from tests.support.api_fault import Fault, commit
-from tests.support.api_patch import patched
-from tests.support.api_selector import Matches, selector
-from tests.support.api_store import KINDS, Change, Kind, Object, Refusal, Store, merge
 
 Admission = Callable[[Kind, str, Object], None]
 
 _SHUTDOWN_S = 0.05
+_NOW = "2026-01-01T00:00:00Z"
+_METHOD: ContextVar[str] = ContextVar("method", default="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,42 +51,32 @@ class Request:
         return json.loads(self.body)
 
 
-@dataclass(slots=True, eq=False)
-class _Watch:
-    """A watch in progress: `revision` is how far it told, `raw` what a test wants to be sent."""
-
-    request: web.Request
-    response: web.StreamResponse
-    kind: Kind
-    revision: int
-    silent: bool = False
-    ended: bool = False
-    bookmark: bool = False
-    raw: list[bytes] = field(default_factory=list)
-
-
 class TestApiServer:
     """`async with TestApiServer() as server:` serves at `server.url` until the block ends.
 
     `stop()` and `start()` take it away and bring it back at the same address, objects kept. With `tokens` a request
-    must bear one of them. `admission` functions see every object that is written, and raise `Refusal` to refuse it.
+    must bear one of them. `admission` functions see every object that is written, with the method of the request, and
+    raise `Refusal` to refuse it. `tick` is set by the next change of anything. Namespaces need not exist.
     """
 
     __test__ = False  # pytest collects classes named Test*
 
-    def __init__(self, *, kinds: tuple[Kind, ...] = KINDS, tls: ssl.SSLContext | None = None) -> None:
-        self.store = Store()
-        self.kinds = {kind.plural: kind for kind in kinds}
+    def __init__(self, *, tls: ssl.SSLContext | None = None) -> None:
+        self.store = Store((*KINDS, APPLIED))
+        self.kinds = {kind.plural: kind for kind in KINDS}
         self.requests: list[Request] = []
         self.tokens: set[str] | None = None
         self.admission: list[Admission] = []
-        self.bookmark_every_s = 60.0
-        self.bookmarks = 0
+        self.dropped: list[tuple[str, tuple[str, ...]]] = []
         self.port = 0
+        self._strategies = build_strategies(DEFAULTS)
+        registry = Registry(self.store, self._strategies, admission=(self._admit,), checks_namespaces=False)
+        self._api = Api(registry, KINDS)
+        self.tick = asyncio.Event()
+        for kind in KINDS:
+            self.store.listen(kind, self._wake)
         self._tls = tls
         self._faults: list[Fault] = []
-        self._watches: list[_Watch] = []
-        self._pages: dict[str, tuple[int, list[Object]]] = {}
         self._runner: web.AppRunner | None = None
         self._stopped = asyncio.Event()
 
@@ -126,21 +126,33 @@ class TestApiServer:
     # What a test does to the objects, as somebody else in the cluster would.
 
     def put(self, plural: str, value: Object) -> Object:
-        """Create the object, or replace the one of the same name."""
+        """Create the object, or replace the one of the same name. It gets its defaults, and is not checked."""
         kind, key = self._located(plural, value)
-        if key in self.store.objects.get(kind, {}):
-            stored = self.store.update(kind, key, value)
+        written = {name: copy.deepcopy(part) for name, part in value.items() if name not in ("kind", "apiVersion")}
+        metadata = written["metadata"] | ({"namespace": key.namespace} if key.namespace else {})
+        old = self.store.get(kind, key)
+        if old is None:
+            metadata |= {"uid": str(uuid.uuid4()), "creationTimestamp": _NOW, "generation": 1}
         else:
-            stored = self.store.create(kind, key[0], value)
-        if kind.has_status and "status" in value:
-            stored = self.store.update(kind, key, {"status": value["status"]}, status=True)
-        return stored
+            before = old.value["metadata"]
+            kept = ("uid", "creationTimestamp", "generation", "deletionTimestamp")
+            metadata |= {name: before[name] for name in kept if name in before}
+            if kind.has_status and "status" not in written and "status" in old.value:
+                written["status"] = old.value["status"]
+            if written.get("spec") != old.value.get("spec"):
+                metadata["generation"] = before.get("generation", 0) + 1
+        self._drop(kind, written)
+        canonical = self._strategies[kind].canonicalize(written | {"metadata": order_metadata(metadata)}, _NOW)
+        return full(kind, self.store.write(kind, key, canonical).value)
 
     def remove(self, plural: str, name: str, namespace: str = "") -> Object:
-        return self.store.delete(self.kinds[plural], (namespace, name), {})
+        kind = self.kinds[plural]
+        stored, _ = self._api.registry.delete(Target(kind, namespace, name), DeleteOptions(grace_period_seconds=0))
+        return full(kind, stored.value)
 
     def all(self, plural: str, namespace: str = "") -> list[Object]:
-        return self.store.list(self.kinds[plural], namespace)
+        kind = self.kinds[plural]
+        return [full(kind, copy.deepcopy(stored.value)) for stored in self.store.all(kind, namespace)]
 
     # Faults.
 
@@ -150,55 +162,62 @@ class TestApiServer:
 
     def drop_fields(self, plural: str, *paths: str) -> None:
         """Drop fields on write, as a feature gate that is off does: `spec.devices.*.taints`."""
-        self.store.dropped += [(plural, tuple(path.split("."))) for path in paths]
+        self.dropped += [(plural, tuple(path.split("."))) for path in paths]
 
     def compact(self) -> None:
         """Forget the past: a watch from before now, and the rest of a list that is being paged, get 410."""
-        self.store.compact()
-        self._pages.clear()
+        self.store.resume(self.store.revision + 1)
 
     @property
     def watches(self) -> int:
         """How many watches are open."""
-        return len(self._watches)
+        return len(self._api.watches)
 
-    def watches_of(self, plural: str) -> list[_Watch]:
+    @property
+    def bookmarks(self) -> int:
+        """How many bookmarks were sent on the watches that are open."""
+        return sum(watch.bookmarks for watch in self._api.watches)
+
+    @property
+    def bookmark_every_s(self) -> float:
+        """How often each watch gets one."""
+        return self._api.bookmark_every_s
+
+    @bookmark_every_s.setter
+    def bookmark_every_s(self, seconds: float) -> None:
+        self._api.bookmark_every_s = seconds
+
+    def watches_of(self, plural: str) -> list[Watch]:
         """Return the open watches of a kind."""
-        return [watch for watch in self._watches if watch.kind.plural == plural]
+        return [watch for watch in self._api.watches if watch.kind.plural == plural]
 
     def cut_watches(self) -> None:
         """Reset the connection of every watch."""
-        for watch in self._watches:
-            if watch.request.transport is not None:
-                watch.request.transport.abort()
+        for watch in self._api.watches:
+            watch.cut()
 
     def end_watches(self) -> None:
         """End every watch as a server does whose time is over."""
-        for watch in self._watches:
-            watch.ended = True
-        self.store.wake()
+        self._api.end_watches()
 
     def silence_watches(self) -> None:
         """Leave every open watch connected, and never send on it again."""
-        for watch in self._watches:
+        for watch in self._api.watches:
             watch.silent = True
 
     def send(self, line: bytes) -> None:
         """Send raw bytes on every watch."""
-        for watch in self._watches:
-            watch.raw.append(line)
-        self.store.wake()
+        for watch in self._api.watches:
+            watch.send(line)
 
     def send_error(self, code: int, reason: str = "Expired") -> None:
         """Send an ERROR event on every watch."""
-        status = Refusal(code, reason, "too old resource version").status
-        self.send(_line("ERROR", status))
+        self.send(error_line(Refusal(code, reason, "too old resource version")))
 
     def bookmark(self) -> None:
         """Send a bookmark on every watch."""
-        for watch in self._watches:
-            watch.bookmark = True
-        self.store.wake()
+        for watch in self._api.watches:
+            watch.bookmark()
 
     # Serving.
 
@@ -210,179 +229,49 @@ class TestApiServer:
         fault = next((fault for fault in self._faults if fault.matches(request)), None)
         if fault is not None and (spoilt := await commit(fault, request, self._stopped)) is not None:
             return spoilt
-        try:
-            self._authenticate(request)
-            answer = await self._answer(request, body)
-        except Refusal as refusal:
-            answer = web.json_response(refusal.status, status=refusal.code)
+        _METHOD.set(request.method)
+        answer = await self._api.handle(request) if self._is_known(request) else _unauthorized()
         if fault is not None and fault.action == "lose" and request.transport is not None:
             request.transport.abort()
         return answer
 
-    def _authenticate(self, request: web.Request) -> None:
+    def _wake(self, _: Change) -> None:
+        """End the waiting for `tick`, which is another one from now on."""
+        self.tick.set()
+        self.tick = asyncio.Event()
+
+    def _is_known(self, request: web.Request) -> bool:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        if self.tokens is not None and not (scheme.lower() == "bearer" and token in self.tokens):
-            raise Refusal(401, "Unauthorized", "Unauthorized")
+        return self.tokens is None or (scheme.lower() == "bearer" and token in self.tokens)
 
-    async def _answer(self, request: web.Request, body: bytes) -> web.StreamResponse:
-        kind, namespace, name, subresource = self._route(request.path)
-        query = dict(request.query)
-        match request.method, bool(name):
-            case "GET", True:
-                return web.json_response(self.store.get(kind, (namespace, name)))
-            case "GET", False if query.get("watch") in ("1", "true"):
-                return await self._watch(request, kind, namespace, query)
-            case "GET", False:
-                return web.json_response(self._list(kind, namespace, query))
-            case "DELETE", True:
-                options = json.loads(body) if body else {"dryRun": query.get("dryRun")}
-                deleted = self.store.delete(kind, (namespace, name), options)
-                return web.json_response(deleted)
-            case ("POST", False) | ("PUT" | "PATCH", True):
-                code, stored = self._write(request, (kind, namespace, name, subresource), body)
-                return web.json_response(stored, status=code)
-        raise Refusal(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
-
-    def _write(self, request: web.Request, target: tuple[Kind, str, str, str], body: bytes) -> tuple[int, Object]:
-        kind, namespace, name, subresource = target
-        if subresource and not (subresource == "status" and kind.has_status):
-            raise Refusal(404, "NotFound", "the server could not find the requested resource")
-        try:
-            wanted = json.loads(body)
-        except ValueError as error:
-            raise Refusal(400, "BadRequest", f"couldn't get version/kind; json parse error: {error}") from error
-        dry_run = request.query.get("dryRun") == "All"
-        is_new = request.method == "POST"
-        if request.method == "PATCH":
-            previous, is_new = self._patched(request, kind, (namespace, name))
-            wanted = patched(previous, wanted) if isinstance(wanted, list) else merge(previous, wanted)
+    def _admit(self, kind: Kind, operation: str, value: Object) -> None:
+        if operation == "DELETE":
+            return
+        self._drop(kind, value)
         for admit in self.admission:
-            admit(kind, request.method, wanted)
-        if is_new:
-            return 201, self.store.create(kind, namespace, wanted, dry_run=dry_run)
-        is_status = subresource == "status"
-        return 200, self.store.update(kind, (namespace, name), wanted, status=is_status, dry_run=dry_run)
+            admit(kind, _METHOD.get(), full(kind, value))
 
-    def _patched(self, request: web.Request, kind: Kind, key: tuple[str, str]) -> tuple[Object, bool]:
-        """Return what a patch is merged into, and whether that is a new object, as with apply it may be."""
-        match request.content_type:
-            case "application/merge-patch+json" | "application/json-patch+json":
-                previous = self.store.get(kind, key)
-            case "application/apply-patch+yaml":
-                if not request.query.get("fieldManager"):
-                    raise Refusal(422, "Invalid", "fieldManager: Required value: is required for apply patch")
-                if key not in self.store.objects.get(kind, {}):
-                    return {"metadata": {"name": key[1]}}, True
-                previous = self.store.get(kind, key)
-            case other:
-                raise Refusal(415, "UnsupportedMediaType", f"the body of the request is of unknown format {other}")
-        return previous, False
+    def _drop(self, kind: Kind, value: Object) -> None:
+        for plural, path in self.dropped:
+            if plural == kind.plural:
+                _drop(value, path)
 
-    def _route(self, path: str) -> tuple[Kind, str, str, str]:
-        """Kind, namespace, name and subresource of a path."""
-        for kind in self.kinds.values():
-            rest = path.removeprefix(kind.root + "/").split("/")
-            if not path.startswith(kind.root + "/"):
-                continue
-            namespace = ""
-            if kind.namespaced and rest[0] == "namespaces" and len(rest) > 2:
-                namespace, rest = rest[1], rest[2:]
-            if rest[0] == kind.plural:
-                name, subresource, *_ = [*rest[1:], "", ""]
-                return kind, namespace, name, subresource
-        raise Refusal(404, "NotFound", "the server could not find the requested resource")
-
-    def _located(self, plural: str, value: Object) -> tuple[Kind, tuple[str, str]]:
+    def _located(self, plural: str, value: Object) -> tuple[Kind, Key]:
         kind = self.kinds[plural]
-        return kind, (value["metadata"].get("namespace", "") if kind.namespaced else "", value["metadata"]["name"])
+        return kind, Key(value["metadata"].get("namespace", "") if kind.namespaced else "", value["metadata"]["name"])
 
-    def _list(self, kind: Kind, namespace: str, query: dict[str, str]) -> Object:
-        if token := query.get("continue"):
-            if token not in self._pages:
-                raise Refusal(410, "Expired", "The provided continue parameter is too old to display a consistent list")
-            revision, found = self._pages.pop(token)
-        else:
-            matches = selector(kind, query)
-            revision, found = self.store.revision, [v for v in self.store.list(kind, namespace) if matches(v)]
-        limit = int(query.get("limit") or len(found) or 1)
-        page, rest = found[:limit], found[limit:]
-        metadata = {"resourceVersion": str(revision)}
+
+def _unauthorized() -> web.Response:
+    return refuse(Refusal(401, "Unauthorized", "Unauthorized"))
+
+
+def _drop(value: Any, path: tuple[str, ...]) -> None:
+    head, *rest = path
+    if head == "*":
+        for item in value if isinstance(value, list) else list(value.values()):
+            _drop(item, tuple(rest))
+    elif isinstance(value, dict) and head in value:
         if rest:
-            metadata |= {"continue": uuid.uuid4().hex}
-            self._pages[metadata["continue"]] = (revision, rest)
-        items = [{name: part for name, part in item.items() if name not in ("kind", "apiVersion")} for item in page]
-        return {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata, "items": items}
-
-    async def _watch(
-        self, request: web.Request, kind: Kind, namespace: str, query: dict[str, str]
-    ) -> web.StreamResponse:
-        matches = selector(kind, query)
-        revision = int(query.get("resourceVersion") or 0)
-        if 0 < revision < self.store.compacted:
-            raise Refusal(410, "Expired", f"too old resource version: {revision} ({self.store.compacted})")
-        response = web.StreamResponse(headers={"Content-Type": "application/json"})
-        await response.prepare(request)
-        watch = _Watch(request, response, kind, revision or self.store.revision)
-        if not revision:
-            watch.raw = [_line("ADDED", value) for value in self.store.list(kind, namespace) if matches(value)]
-        self._watches.append(watch)
-        try:
-            async with asyncio.timeout(float(query.get("timeoutSeconds") or 3600)):
-                await self._stream(watch, namespace, matches)
-        except TimeoutError:
-            pass
-        except ConnectionError:
-            return response
-        finally:
-            self._watches.remove(watch)
-        return response
-
-    async def _stream(self, watch: _Watch, namespace: str, matches: Matches) -> None:
-        """Send what happens until the watch is ended. A bookmark comes after everything that it covers."""
-        while not watch.silent:
-            tick, ended = self.store.tick, watch.ended
-            lines: list[bytes] = []
-            for change in self.store.since(watch.kind, watch.revision):
-                if namespace in ("", change.current["metadata"].get("namespace")):
-                    lines += _event(change, matches)
-            watch.revision = self.store.revision
-            if watch.bookmark:
-                lines.append(_bookmark(watch.kind, watch.revision))
-                self.bookmarks += 1
-            lines += watch.raw
-            watch.bookmark, watch.raw = False, []
-            if lines:
-                await watch.response.write(b"".join(lines))
-            if ended:
-                return
-            try:
-                await asyncio.wait_for(tick.wait(), self.bookmark_every_s)
-            except TimeoutError:
-                watch.bookmark = True
-        await self._stopped.wait()
-
-
-def _event(change: Change, matches: Matches) -> list[bytes]:
-    """Return the event of a change for one watch: an object that leaves its selector is deleted for it."""
-    before = change.previous is not None and matches(change.previous)
-    after = not change.deleted and matches(change.current)
-    match before, after:
-        case False, False:
-            return []
-        case False, True:
-            return [_line("ADDED", change.current)]
-        case True, True:
-            return [_line("MODIFIED", change.current)]
-        case _:
-            last = {**(change.previous or change.current)}
-            last["metadata"] = {**last["metadata"], "resourceVersion": str(change.revision)}
-            return [_line("DELETED", last)]
-
-
-def _line(kind: str, value: Object) -> bytes:
-    return json.dumps({"type": kind, "object": value}).encode() + b"\n"
-
-
-def _bookmark(kind: Kind, revision: int) -> bytes:
-    metadata = {"resourceVersion": str(revision), "creationTimestamp": None}
-    return _line("BOOKMARK", {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata})
+            _drop(value[head], tuple(rest))
+        else:
+            del value[head]

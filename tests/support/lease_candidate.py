@@ -47,7 +47,7 @@ async def run(kubeconfig: Path, identity: str) -> None:
 
 def an_event(identity: str) -> Event:
     """Build an Event with a name of its own."""
-    about = ObjectReference(kind="Node", name="node-a")
+    about = ObjectReference(kind="Lease", namespace=NAMESPACE, name="dra-controller")
     return Event(metadata=ObjectMeta(generate_name=f"{identity}-", namespace=NAMESPACE), involved_object=about)
 
 

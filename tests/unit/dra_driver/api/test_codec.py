@@ -131,3 +131,17 @@ def test_a_refusal_of_the_server_is_read_with_its_causes() -> None:
     status = decode(text, Status)
     assert status.details is not None
     assert (status.code, status.details.causes[0].field) == (422, "spec.devices")
+
+
+def test_null_stands_for_nothing_as_a_server_in_go_writes_lists_without_items() -> None:
+    text = """{"kind": "ResourceClaim", "metadata": {"name": "c", "labels": null},
+        "spec": {"devices": {"requests": null, "config": [
+            {"opaque": {"driver": "d", "parameters": {"keeps": null}}}]}},
+        "status": {"devices": [{"driver": "d", "pool": "p", "device": "x", "conditions": null}]}}"""
+    claim = decode(text, ResourceClaim)
+    assert claim.spec.devices.requests == ()
+    assert claim.status.devices[0].conditions == ()
+    assert claim.spec.devices.config[0].opaque is not None
+    assert claim.spec.devices.config[0].opaque.parameters == {"keeps": None}
+    with pytest.raises(InvalidError, match="missing required field `driver`"):
+        decode('{"status": {"devices": [{"driver": null, "pool": "p", "device": "x"}]}}', ResourceClaim)
