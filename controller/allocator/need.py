@@ -5,7 +5,7 @@ that is told from others more easily.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -49,8 +49,12 @@ class Need:
 
 @dataclass(slots=True, eq=False)
 class Reserved:
-    """What needs certainly take that can only be met by all devices that there are for them, by number of the need."""
+    """What needs certainly take that can only be met by all devices that there are for them, by number of the need.
 
+    Devices that are `kept` must stay free.
+    """
+
+    kept: frozenset[int]
     alternatives: dict[Group, dict[int, Alternative]] = field(default_factory=dict)
     counters: dict[int, Counter[tuple[Pool, tuple[str, str]]]] = field(default_factory=dict)
 
@@ -74,30 +78,32 @@ class Surveyor:
 
     def survey(self) -> list[Need] | None:
         """Give the needs up to where an error may be met: whoever gets there must look. None if one cannot be met."""
-        wanted = list(self._wanted())
-        reserved = Reserved()
+        wanted, kept = self._wanted()
+        reserved = Reserved(kept)
         while True:
             needs = [self._survey_one(number, alternatives, reserved) for number, alternatives in enumerate(wanted)]
             met = [need for need in needs if need is not None]
             if len(met) < len(needs):
                 return None
-            again = self._reserve(met)
+            again = self._reserve(met, kept)
             if len(again.counters) == len(reserved.counters):
                 return [need for need in met if need.count > 0]
             reserved = again
 
-    def _wanted(self) -> Iterator[tuple[Alternative, ...]]:
+    def _wanted(self) -> tuple[list[tuple[Alternative, ...]], frozenset[int]]:
+        """Give the alternatives by request, and the devices without which a request after them meets no error."""
         current = self.position.alternative
-        yield (current,)
+        wanted: list[tuple[Alternative, ...]] = [(current,)]
         for number, plan in enumerate(self.ledger.table.claims[current.claim :]):
             for request in plan.requests[current.request + 1 if number == 0 else 0 :]:
                 alive = tuple(each for each in request.alternatives if not self.risks.is_dead(self.ledger, each))
                 if any(self.risks.may_fail(self.ledger, each) for each in alive):
-                    return
-                yield alive
+                    return wanted, self.risks.find_kept(alive)
+                wanted.append(alive)
                 if not alive:
                     # Nothing is known of what comes after a request that no search gets past.
-                    return
+                    return wanted, frozenset()
+        return wanted, frozenset()
 
     def _survey_one(self, number: int, alternatives: tuple[Alternative, ...], reserved: Reserved) -> Need | None:
         """Give what is needed of the alternatives that may be had; None if none may."""
@@ -120,9 +126,9 @@ class Surveyor:
             [part for need in found for part in need.parts],
         )
 
-    def _reserve(self, needs: Sequence[Need]) -> Reserved:
+    def _reserve(self, needs: Sequence[Need], kept: frozenset[int]) -> Reserved:
         """Reserve all devices that there are for a need if fewer would not do."""
-        reserved = Reserved()
+        reserved = Reserved(kept)
         for number, need in enumerate(needs):
             alternative = need.alternatives[0]
             is_forced = len(need.alternatives) == 1 and count_parts(need, need.parts) == need.count > 0
@@ -147,6 +153,8 @@ class Surveyor:
         table = ledger.table
         cell = table.cell(alternative, index)
         if cell.misfit is not None or not ledger.has_room(cell, index):
+            return False
+        if index in reserved.kept and not alternative.is_admin and not is_shareable(ledger, index):
             return False
         takers = reserved.at(group, number)
         if takers and not alternative.is_admin and not self._has_room_beside(takers, cell, index):

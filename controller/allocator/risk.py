@@ -20,8 +20,8 @@ class Risks:
     """The alternatives of a table to which a search may come, and which of them may meet errors.
 
     `guards` are the devices of `All` up to the first at which a constraint may be violated, `failing` those at which
-    other alternatives meet an error, `dead` are `All` that cannot be had whatever comes before. `roles` is what tells
-    devices apart that would be alike otherwise.
+    other alternatives meet an error, `dead` are `All` that cannot be had whatever comes before, `impassable` those that
+    can only be refused or meet an error. `roles` is what tells devices apart that would be alike otherwise.
     """
 
     table: Table
@@ -29,21 +29,29 @@ class Risks:
     guards: dict[Alternative, tuple[int, ...]] = field(default_factory=dict)
     failing: dict[Alternative, list[int]] = field(default_factory=dict)
     dead: set[Alternative] = field(default_factory=set)
+    impassable: set[Alternative] = field(default_factory=set)
     roles: dict[int, list[Hashable]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for plan in self.table.claims:
             for request in plan.requests:
-                impassable = [self._assess(alternative) for alternative in request.alternatives]
-                if not all(impassable):
-                    continue
-                return
+                for alternative in request.alternatives:
+                    self.alternatives.append(alternative)
+                    if alternative.is_all and alternative.constraints and self._assess(alternative):
+                        self.impassable.add(alternative)
+                if self.impassable.issuperset(request.alternatives):
+                    return
+
+    def find_kept(self, alternatives: Iterable[Alternative]) -> frozenset[int]:
+        """Give the devices that must stay free if a request is to meet an error, where that is all that it can do."""
+        hopeful = [each for each in alternatives if not each.is_all or each.devices]
+        if not self.impassable.issuperset(hopeful):
+            return frozenset()
+        guards = [frozenset(self.guards.get(each, ())) for each in hopeful]
+        return guards[0].intersection(*guards[1:]) if guards else frozenset()
 
     def _assess(self, alternative: Alternative) -> bool:
-        """Take an alternative in; tell whether no search gets past it."""
-        self.alternatives.append(alternative)
-        if not alternative.is_all or not alternative.constraints:
-            return False
+        """Take in what `All` means; tell whether no search gets past it."""
         reached = self._up_to_violation(alternative)
         if not any(self._may_clash(alternative, constraint) for constraint in alternative.constraints):
             return self._guard(alternative, reached)

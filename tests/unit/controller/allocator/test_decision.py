@@ -134,6 +134,16 @@ REFUSED: dict[str, tuple[Any, list[Device]]] = {
         ),
         different(),
     ),
+    "all that violate a constraint, but others need the first of them between them": (
+        a_claim(
+            *singles(4),
+            a_request("left"),
+            a_request("right"),
+            all_of(),
+            constraints=[APART, alike("twin", "left", "right"), alike("index", "all")],
+        ),
+        [a_device(f"dev-{index}", index=index, twin=max(index, 1)) for index in range(DEVICES)],
+    ),
     "a selector that fails on a device that another request cannot but take": (
         a_claim(
             a_request("highest", "highest"),
