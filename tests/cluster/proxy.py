@@ -102,6 +102,10 @@ async def _serve(proxy: Proxy, tls: ssl.SSLContext, ready: threading.Event, stop
         ready.set()
         await stop.wait()
         await runner.cleanup()
+        if left := asyncio.all_tasks() - {asyncio.current_task()}:  # watches, of a program that was killed
+            for task in left:
+                task.cancel()
+            await asyncio.wait(left)
 
 
 def _handler(proxy: Proxy, session: aiohttp.ClientSession) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
