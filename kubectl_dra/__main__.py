@@ -1,5 +1,11 @@
 """`python -m kubectl_dra`: the command from a checkout."""
 
-from kubectl_dra.cli import main
+import signal
+import sys
 
-main()
+try:
+    from kubectl_dra.cli import main
+
+    main()
+except KeyboardInterrupt:  # while modules are imported
+    sys.exit(128 + signal.SIGINT)

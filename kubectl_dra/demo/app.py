@@ -22,7 +22,6 @@ from sandbox.cluster import Sandbox, build_nodes
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
 
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _LOG: Final = "sandbox.log"
 _WELCOME: Final = (
     "A Kubernetes cluster in this process: an API server, three nodes with 24 simulated accelerators of two vendors, "
@@ -42,7 +41,7 @@ Press Ctrl-C to end it and to clean up."""
 
 
 def run_demo(stream: TextIO, *, keep: bool) -> int:
-    """Run the demo and return the exit code. SIGINT and SIGTERM end it at any moment, and it leaves nothing behind."""
+    """Run the demo and return the exit code. SIGINT, SIGTERM or SIGHUP end it at any moment, without a trace."""
     screen = Screen(stream)
     ending = _Ending()
     with ending.watched(), tempfile.TemporaryDirectory(prefix="dra-demo-", ignore_cleanup_errors=True) as name:
@@ -73,6 +72,8 @@ class _Ending:
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
         self.is_wanted = False
+        is_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        self._numbers = (signal.SIGINT, signal.SIGTERM, *(() if is_nohup else (signal.SIGHUP,)))
 
     def note(self, number: signal.Signals) -> None:
         """Take note of the first signal."""
@@ -80,8 +81,8 @@ class _Ending:
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        """Let SIGTERM interrupt what runs, as SIGINT does, until the block ends."""
-        before = {number: signal.signal(number, self._interrupt) for number in _SIGNALS}
+        """Let every signal interrupt what runs, as SIGINT does, until the block ends."""
+        before = {number: signal.signal(number, self._interrupt) for number in self._numbers}
         try:
             yield
         finally:
@@ -90,7 +91,7 @@ class _Ending:
 
     def ignore(self) -> None:
         """Let nothing interrupt what is left to be cleaned up."""
-        for number in _SIGNALS:
+        for number in self._numbers:
             signal.signal(number, signal.SIG_IGN)
 
     @contextlib.contextmanager
@@ -103,12 +104,12 @@ class _Ending:
             if task is not None:
                 task.cancel()
 
-        for number in _SIGNALS:
+        for number in self._numbers:
             loop.add_signal_handler(number, cancel, number)
         try:
             yield
         finally:
-            for number in _SIGNALS:
+            for number in self._numbers:
                 loop.remove_signal_handler(number)
                 signal.signal(number, self._interrupt)
 

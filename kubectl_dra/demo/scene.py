@@ -194,7 +194,9 @@ async def show_deletion(stage: Stage) -> Sequence[Exhibit]:
     waited = await stage.running("too-large")
     domains = {_value(stage.device(result), "nvlinkDomain") for result in stage.results(stage.claim("too-large"))}
     check(len(domains) == 1, "six H100 of one NVLink domain")
-    first = Fact(f"with two Pods' cards free, pod too-large runs on {waited.spec.node_name}: 6 H100 of one domain")
+    first = Fact(
+        f"with the cards of three Pods free, pod too-large runs on {waited.spec.node_name}: 6 H100 of one domain"
+    )
     for name in ("partition", "priority", "too-large"):
         await stage.delete(PODS, name)
     for name in ("pair", "partition", "priority", "too-large"):

@@ -90,8 +90,8 @@ async def test_every_scene_happens_and_nothing_is_left(temporary: Path) -> None:
     ("wait_for", "number"),
     [
         ("demo ─", signal.SIGINT),
-        ("1/8", signal.SIGTERM),
-        ("3/8", signal.SIGINT),
+        ("1/8", signal.SIGHUP),
+        ("3/8", signal.SIGTERM),
     ],
     ids=["at the start", "while nodes start", "while pods start"],
 )
