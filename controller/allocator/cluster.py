@@ -112,7 +112,7 @@ class Cluster:
         old = self.nodes.get(name)
         self.nodes[name] = node
         self._forget_looks(name)
-        if old is None or old.metadata.labels != node.metadata.labels:
+        if old is None or _seen(old) != _seen(node):
             self._forget([name])
 
     def remove_node(self, name: str) -> None:
@@ -406,6 +406,11 @@ class Cluster:
                     self.state.unwatch(*pool.id, stock)
             for id_ in self._relied.pop(node, ()):
                 self._users[id_].discard(node)
+
+
+def _seen(node: Node) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Give what decides which devices a node has, and how they look."""
+    return node.metadata.labels, node.status.declared_features
 
 
 def _key(claim: ResourceClaim) -> str:

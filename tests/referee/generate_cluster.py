@@ -1,4 +1,8 @@
-"""Random histories of a cluster: objects that come, change and go, and questions in between."""
+"""Random histories of a cluster: objects that come, change and go, and questions in between.
+
+Some reach every feature; in others a few kinds of claims contend for a few devices, so that what was refused fits
+later.
+"""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -7,12 +11,17 @@ from random import Random
 from typing import Any
 
 from controller.allocator import Policy
-from tests.referee.generate_allocation import allocate_question
+from tests.referee.generate_allocation import DEFAULT_GATES, GATES, allocate_question
+from tests.referee.generate_device import DRIVERS
 from tests.referee.process import Question
 
 _NODES = ("node-a", "node-b", "node-c", "node-d")
 _STEPS = (8, 16, 30)
-_POLICIES = (*(str(Policy.FIRST_FIT),) * 4, *map(str, Policy), None)
+_TIGHT = 0.5
+_ELSEWHERE = 0.2
+_SKIPPING = 0.4
+_SHARED = 0.4
+_POLICIES = (*(str(Policy.FIRST_FIT),) * 10, *map(str, Policy), None)
 
 
 def _plain_claim(index: int, **exactly: Any) -> dict[str, Any]:
@@ -20,6 +29,10 @@ def _plain_claim(index: int, **exactly: Any) -> dict[str, Any]:
     return {"metadata": {"name": "plain", "namespace": "default"}, "spec": {"devices": {"requests": [request]}}}
 
 
+_CLASSES = [
+    {"metadata": {"name": ""}, "spec": {"selectors": [{"cel": {"expression": expression}}]}}
+    for expression in ("true", "false", f'device.attributes["{DRIVERS[0]}"].?model.orValue("") == "A"')
+]
 # Claims that often fit.
 _PLAIN = (
     [_plain_claim(0, count=1)],
@@ -30,10 +43,38 @@ _PLAIN = (
 
 def cluster_question(random: Random) -> Question:
     """Draw a history: `events` in order, for a cluster with these `features`."""
-    drawn = [allocate_question(random)]
-    drawn += [allocate_question(random) for _ in range(3)]
-    history = _History(random, drawn)
+    drawn = [allocate_question(random) for _ in range(4)]
+    if is_tight := random.random() < _TIGHT:
+        features = dict.fromkeys(random.choice((DEFAULT_GATES, GATES)), True)
+        drawn[0] = {**drawn[0], "slices": list(_tight_slices(random)), "allocated": [], "features": features}
+    history = _History(random, drawn, is_tight)
     return {"op": "cluster", "features": drawn[0]["features"], "events": list(history.draw(random.choice(_STEPS)))}
+
+
+def _tight_slices(random: Random) -> Iterator[dict[str, Any]]:
+    """Yield a slice for each node, with a few devices that are like those of other nodes."""
+    for node in (*_NODES, *_NODES[:1]):
+        where: dict[str, Any] = {"nodeName": node}
+        if random.random() < _ELSEWHERE:
+            values = random.choice((["a"], ["b"], ["a", "b"]))
+            term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": values}]}
+            where = {"nodeSelector": {"nodeSelectorTerms": [term]}}
+        name = f"{node}-{random.randrange(3)}"
+        pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
+        devices = [_tight_device(random, number) for number in range(random.randint(1, 3))]
+        spec = {"driver": "gpu.example.com", "pool": pool, "devices": devices} | where
+        if random.random() < _SKIPPING:
+            spec["skipNodeOperations"] = ["*"]
+        yield {"metadata": {"name": name}, "spec": spec}
+
+
+def _tight_device(random: Random, number: int) -> dict[str, Any]:
+    device: dict[str, Any] = {"name": f"dev-{number}", "attributes": {"model": {"string": random.choice("AAB")}}}
+    if random.random() < _SHARED:
+        policy = {"default": "20Gi", "validRange": {"min": "0", "step": "1Gi"}}
+        device["capacity"] = {"memory": {"value": "20Gi", "requestPolicy": policy}}
+        device["allowMultipleAllocations"] = True
+    return device
 
 
 @dataclass(slots=True)
@@ -42,17 +83,21 @@ class _History:
 
     random: Random
     drawn: list[Question]
+    is_tight: bool
     slices: dict[str, dict[str, Any]] = field(default_factory=dict)
     shapes: list[list[dict[str, Any]]] = field(default_factory=list)
+    nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
     holders: list[str] = field(default_factory=list)
     rules: list[str] = field(default_factory=list)
     asked: int = 0
 
     def draw(self, steps: int) -> Iterator[dict[str, Any]]:
         """Yield the objects that there are at first, and then what happens."""
-        self.shapes = [*(question["claims"] for question in self.drawn), *_PLAIN]
+        shapes = [*(question["claims"] for question in self.drawn), *_PLAIN]
+        self.shapes = self.random.sample(_PLAIN, 2) if self.is_tight else self.random.sample(shapes, 4)
         for index in range(3):
-            yield self._set("class", _named(self.random.choice(self._all("classes")), f"class-{index}"))
+            found = _CLASSES[:1] if self.is_tight else self._all("classes")
+            yield self._set("class", _named(self.random.choice(found), f"class-{index}"))
         for name in _NODES[: self.random.randint(1, 4)]:
             yield self._node(name)
         for slice_ in self.drawn[0]["slices"]:
@@ -71,10 +116,11 @@ class _History:
 
     def _change(self) -> Iterator[dict[str, Any]]:
         changes = (
-            *(self._change_slices,) * 5,
+            *(self._change_slices,) * 4,
             *(self._change_claims,) * 6,
-            self._change_nodes,
-            self._change_classes,
+            *(self._release,) * (8 if self.is_tight else 2),
+            *(self._change_nodes,) * (4 if self.is_tight else 2),
+            *(self._change_classes,) * (4 if self.is_tight else 2),
             self._change_rules,
         )
         for _ in range(self.random.choice((0, 1, 1, 2, 3))):
@@ -82,8 +128,13 @@ class _History:
 
     def _change_nodes(self) -> Iterator[dict[str, Any]]:
         name = self.random.choice(_NODES)
-        if self.random.random() < 0.2:
+        if self.random.random() < 0.15:
+            self.nodes.pop(name, None)
             yield {"do": "remove", "kind": "node", "name": name}
+        elif name in self.nodes and self.random.random() < 0.6:
+            node = self.nodes[name]
+            labels, declares = node["metadata"]["labels"], not node["status"]["declaredFeatures"]
+            yield self._set_node(name, labels, declares=declares)
         else:
             yield self._node(name)
 
@@ -92,7 +143,10 @@ class _History:
         if self.random.random() < 0.1:
             yield {"do": "remove", "kind": "class", "name": name}
         else:
-            yield self._set("class", _named(self.random.choice(self._all("classes")), name))
+            yield self._set("class", _named(self._class(), name))
+
+    def _class(self) -> dict[str, Any]:
+        return self.random.choice(_CLASSES if self.is_tight else [*self._all("classes"), *_CLASSES])
 
     def _change_slices(self) -> Iterator[dict[str, Any]]:
         roll = self.random.random()
@@ -127,7 +181,9 @@ class _History:
             self.random.shuffle(spec["devices"])
         elif roll < 0.8:
             spec["pool"]["generation"] += self.random.choice((-1, 1))
-        elif roll < 0.9 and "nodeName" in spec:
+        elif roll < 0.85:
+            spec["skipNodeOperations"] = [] if spec.get("skipNodeOperations") else ["*"]
+        elif roll < 0.93 and "nodeName" in spec:
             spec["nodeName"] = self.random.choice(_NODES)
         elif spec.get("devices"):
             spec["devices"].pop()
@@ -140,6 +196,11 @@ class _History:
             slice_["spec"]["nodeName"] = self.random.choice(_NODES)
         self.slices[name] = slice_
         return self._set("slice", slice_)
+
+    def _release(self) -> Iterator[dict[str, Any]]:
+        """Take back what some question may have been given."""
+        number = self.random.randint(1, max(1, self.asked))
+        yield {"do": "remove", "kind": "claim", "name": f"default/ask-{number}-{self.random.randrange(2)}"}
 
     def _change_claims(self) -> Iterator[dict[str, Any]]:
         roll = self.random.random()
@@ -174,10 +235,12 @@ class _History:
 
     def _node(self, name: str) -> dict[str, Any]:
         labels = {"zone": self.random.choice(("a", "a", "b")), "size": self.random.choice(("7", "5"))}
-        node: dict[str, Any] = {"metadata": {"name": name, "labels": labels}}
-        if self.random.random() < 0.7:
-            node["status"] = {"declaredFeatures": ["DRAOptionalNodeOperations"]}
-        return self._set("node", node)
+        return self._set_node(name, labels, declares=self.random.random() < 0.7)
+
+    def _set_node(self, name: str, labels: dict[str, str], *, declares: bool) -> dict[str, Any]:
+        declared = ["DRAOptionalNodeOperations"] if declares else []
+        self.nodes[name] = {"metadata": {"name": name, "labels": labels}, "status": {"declaredFeatures": declared}}
+        return self._set("node", self.nodes[name])
 
     def _ask(self) -> Iterator[dict[str, Any]]:
         self.asked += 1

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from controller.allocator import Allocated, AllocationError, Answer, Refused, SelectorCache, allocate
+from controller.allocator import Allocated, AllocationError, Answer, Features, Refused, SelectorCache, allocate
 from controller.allocator.cluster import Cluster, Placed, Unplaced
 from dra_driver.api.codec import decode
-from dra_driver.api.core_v1 import Node
+from dra_driver.api.core_v1 import Node, NodeStatus
 from dra_driver.api.meta_v1 import ObjectMeta
 from dra_driver.api.resource_v1 import DeviceTaintRule, ResourceClaim
 from tests.support.allocation import (
@@ -90,6 +90,19 @@ def test_a_pool_is_back_once_a_newer_generation_elsewhere_is_gone() -> None:
     assert cluster.allocate([claim], "node-a") == Refused()
     cluster.set_slice(a_slice(pool="moving", name="new", generation=1, of=2, nodeName="node-b"))
     assert chosen(cluster.allocate([claim], "node-a"))[0] == "main=old"
+
+
+def test_a_node_that_learns_to_skip_operations_is_looked_at_again() -> None:
+    cluster = Cluster(SelectorCache(FakeCompiler()), lambda: "share", features=Features(optional_node_operations=True))
+    cluster.set_class(a_class())
+    cluster.set_node(a_node("node-a"))
+    cluster.set_slice(a_slice(*devices_of(1), pool="node-a", skipNodeOperations=["*"]))
+    claims = [a_claim(a_request())]
+    assert cluster.place(claims, ["node-a"]) == Unplaced(tried=1)
+    status = NodeStatus(declared_features=("DRAOptionalNodeOperations",))
+    cluster.set_node(msgspec.structs.replace(a_node("node-a"), status=status))
+    placed = cluster.place(claims, ["node-a"])
+    assert isinstance(placed, Placed)
 
 
 def test_taint_rules_come_and_go() -> None:
