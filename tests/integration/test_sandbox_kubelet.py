@@ -38,7 +38,7 @@ async def test_a_pod_waits_until_its_claim_is_reserved_for_it(up: KubeletNode) -
     up.put_claim("gpu", a_result(up.devices()[0]), pods=[other])
     pod = up.put_pod("train", "gpu")
     await until(lambda: any("not reserved for pod" in each["message"] for each in up.server.all("events")))
-    assert up.phase("train") == "Pending"
+    await until(lambda: up.phase("train") == "Pending")
     assert up.prepared() == []
     up.reserve("gpu", pod)
     await until(lambda: up.phase("train") == "Running")
