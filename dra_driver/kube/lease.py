@@ -227,11 +227,23 @@ class LeaderElection:
             return
         try:
             async with asyncio.timeout(self._terms.attempt_s):
-                self._see(await self._client.update(LEASES, plan_release(self._sighting.lease, self._now())))
+                released = await self._try_release(self._sighting.lease)
         except (ApiError, TimeoutError) as error:
             self._log.warning("lease not released", error=str(error))
             return
-        self._log.info("lease released")
+        if released:
+            self._log.info("lease released")
+
+    async def _try_release(self, current: Lease) -> bool:
+        """Write a lease without a holder, unless it is another's. A last renewal may have arrived without an answer."""
+        try:
+            self._see(await self._client.update(LEASES, plan_release(current, self._now())))
+        except ApiConflictError:
+            current = await self._client.get(LEASES, self._metadata.name, namespace=self._metadata.namespace)
+            if current.spec.holder_identity != self._identity:
+                return False
+            self._see(await self._client.update(LEASES, plan_release(current, self._now())))
+        return True
 
     def _lose(self) -> None:
         self._leads = False

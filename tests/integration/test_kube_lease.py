@@ -57,6 +57,18 @@ async def test_one_leads_and_the_other_follows(server: TestApiServer, tmp_path: 
     assert "holderIdentity" not in lease["spec"]
 
 
+async def test_a_lease_whose_last_renewal_arrived_without_an_answer_is_released(
+    server: TestApiServer, tmp_path: Path
+) -> None:
+    async with a_candidate(server, tmp_path, "a") as candidate:
+        await until(lambda: candidate.leads)
+        lost = server.inject(Fault("lose", path=f"leases/{NAME}", method="PUT"))
+        before = server.all("leases")
+        await until(lambda: not lost.times and server.all("leases") != before)
+    [lease] = server.all("leases")
+    assert "holderIdentity" not in lease["spec"]
+
+
 async def test_nothing_else_is_asked_of_the_api_server(server: TestApiServer, tmp_path: Path) -> None:
     async with a_candidate(server, tmp_path, "a") as candidate:
         await until(lambda: candidate.leads)
