@@ -15,7 +15,7 @@ from controller.decision import Code, Decision, Leave, Place, Refuse, TakeBack
 from controller.effort import Hint
 from controller.node_order import count_devices
 from controller.node_search import NodeSearch, Parts, sort_claims
-from controller.ownership import GATE, Owner, class_names, is_gated, is_own_class, owner_of
+from controller.ownership import CONTROLLER, GATE, KEY, Owner, class_names, is_gated, is_own_class, owner_of
 from controller.pod_claim import find_claims, is_pending, is_reserved_for, is_reserved_only_for
 from controller.ranking import Ranking
 from controller.state import State
@@ -71,7 +71,7 @@ class Decider:
             return _explain_foreign(pod, sort_claims(found.claims, owners)) if is_known else Leave()
         refusal = self._find_obstacle(pod, found.claims, owners, found.missing)
         if refusal is not None:
-            return refusal
+            return _give_up(pod, sort_claims(found.claims, owners), refusal) if is_gated(pod) else refusal
         return (yield from self._serve(pod, sort_claims(found.claims, owners), frozenset(avoided), hint))
 
     def _serve(self, pod: Pod, parts: Parts, avoided: frozenset[str], hint: Hint | None) -> Steps:
@@ -81,11 +81,8 @@ class Decider:
         if not parts.wanted and all(is_reserved_for(claim, pod) for claim in parts.held):
             return Place("")
         decision = yield from self._find_node(pod, parts, avoided, hint)
-        if isinstance(decision, Refuse) and decision.code is not Code.UNDECIDED:
-            lonely = tuple(claim for claim in parts.held if is_reserved_only_for(claim, pod))
-            if lonely and parts.wanted:
-                return TakeBack(lonely, decision)
-        return decision
+        is_refused = isinstance(decision, Refuse) and decision.code is not Code.UNDECIDED and parts.wanted
+        return _give_up(pod, parts, decision) if isinstance(decision, Refuse) and is_refused else decision
 
     def _find_obstacle(
         self, pod: Pod, claims: Sequence[ResourceClaim], owners: Sequence[Owner], missing: Sequence[str]
@@ -164,8 +161,17 @@ def _read_policy(subject: str, text: str) -> Policy:
         raise ValueError(f"{subject}: annotation {ANNOTATION}: {error}") from error
 
 
+def _give_up(pod: Pod, parts: Parts, refusal: Refuse) -> TakeBack | Refuse:
+    """Take back what the Pod alone holds, if it holds anything."""
+    lonely = tuple(claim for claim in parts.held if is_reserved_only_for(claim, pod))
+    return TakeBack(lonely, refusal) if lonely else refusal
+
+
 def _explain_foreign(pod: Pod, parts: Parts) -> Refuse | Leave:
-    """Tell why kube-scheduler found no node, if it did not, for a Pod that is its own."""
+    """Tell what a Pod without a claim of ours waits for: our gate in vain, or a node that kube-scheduler lacks."""
+    if is_gated(pod):
+        text = f"no claim is of a class with the label {KEY}={CONTROLLER}: remove the scheduling gate {GATE}"
+        return Refuse(Code.NOT_OURS, text)
     if parts.expected and _is_unschedulable(pod):
         return Refuse(Code.FOREIGN, "kube-scheduler found no node", tuple(parts.expected))
     return Leave()

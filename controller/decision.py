@@ -12,6 +12,8 @@ class Code(StrEnum):
 
     GATED = "OtherGates"
     """It has other scheduling gates, too."""
+    NOT_OURS = "NoOwnClaim"
+    """It has the controller's gate, and no claim that the controller allocates."""
     CLAIM_MISSING = "ClaimMissing"
     CLASS_MISSING = "ClassMissing"
     MIXED = "ClaimMixesAllocators"
@@ -29,6 +31,8 @@ class Code(StrEnum):
     DEVICES = "DevicesDoNotFit"
     UNDECIDED = "Undecided"
     """The search was given up; it is tried again with a larger budget."""
+    FAILED = "DecisionFailed"
+    """Deciding ran into a fault of the controller's own, which is logged."""
     FOREIGN = "KubeSchedulerRefuses"
     """The Pod is kube-scheduler's, which found no node; why is told, and nothing else done."""
 

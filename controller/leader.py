@@ -12,7 +12,7 @@ import structlog
 
 from controller.decider import Decider, Steps
 from controller.decision import Code, Decision, Leave, Place, Refuse, TakeBack
-from controller.effort import Effort
+from controller.effort import Effort, Hint
 from controller.metric import Metrics, Result
 from controller.ownership import is_gated
 from controller.past import Pasts
@@ -140,12 +140,21 @@ class Leader:
             await asyncio.wait(self._writes, return_when=asyncio.FIRST_COMPLETED)
         started = self.monotonic()
         hint = self.effort.hints.pop(key, None)
-        decision = await _run_steps(self.decider.decide(pod, avoided=self._find_avoided(pod), hint=hint))
+        decision = await self._find_decision(pod, hint)
         # From here to what `choose` counts nothing else may run: the answer is true of the state as it is now.
         result = _result_of(decision)
         self.metrics.decisions.labels(result).inc()
         self.metrics.decision_seconds.labels(result).observe(self.monotonic() - started)
         self._act(key, pod, decision, tasks)
+
+    async def _find_decision(self, pod: Pod, hint: Hint | None) -> Decision:
+        """Decide; a fault that one Pod brings to light does not keep the others waiting."""
+        try:
+            return await _run_steps(self.decider.decide(pod, avoided=self._find_avoided(pod), hint=hint))
+        except Exception as error:
+            log.exception("decision failed", pod=str(key_of(pod)))
+            self.queue.add_later(key_of(pod), self.timing.refused_s)
+            return Refuse(Code.FAILED, f"the controller cannot decide: {type(error).__name__}, see its log")
 
     def _act(self, key: ObjectKey, pod: Pod, decision: Decision, tasks: asyncio.TaskGroup) -> None:
         """Start to do what was decided."""
@@ -158,6 +167,9 @@ class Leader:
                 self.queue.done(key, refused=True)
                 if self._find_avoided(pod):
                     self.queue.add_later(key, self.timing.avoid_s)
+            case Place() if self._is_being_written(decision):
+                # By another Pod that shares a claim; what becomes of it is seen on the claim.
+                self.queue.done(key, refused=True)
             case Place() if self._is_current(pod, decision):
                 self.teller.clear(key)
                 self.state.choose(pod, decision.node, decision.allocations)
@@ -188,6 +200,11 @@ class Leader:
         if refusal.code is Code.UNDECIDED:
             self.effort.add(pod, refusal)
         log.debug("pod refused", pod=str(key_of(pod)), code=refusal.code, reason=refusal.text)
+
+    def _is_being_written(self, place: Place) -> bool:
+        """Tell whether a claim is being allocated already, or may still be by a request without an answer."""
+        flights = (self.state.flights.get(key_of(claim)) for claim, _ in place.allocations)
+        return any(flight is not None and flight.is_own for flight in flights)
 
     def _is_current(self, pod: Pod, place: Place) -> bool:
         """Tell whether what was decided about is still what is there."""

@@ -4,6 +4,9 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import Any
 
+from structlog.testing import capture_logs
+
+from controller.app import Pace
 from controller.decider import Decider, Steps
 from controller.metric import PodState
 from dra_driver.api.core_v1 import Pod
@@ -267,9 +270,15 @@ class _FaultyDecider(Decider):
 async def test_a_pod_that_cannot_be_decided_keeps_nobody_waiting(control: ControlPlane) -> None:
     control.put_cluster(node_a=["gpu-0"])
     pace = replace(QUICK, leader=replace(QUICK.leader, refused_s=60.0))
+    with capture_logs() as logs:
+        await decide_with_a_fault(control, pace)
+    assert [line["log_level"] for line in logs if line["event"] == "decision failed"] == ["error"]
+    assert control.events("pod-1") == ["the controller cannot decide: KeyError, see its log"]
+
+
+async def decide_with_a_fault(control: ControlPlane, pace: Pace) -> None:
     async with control.controller(pace) as run:
         run.controller.leader.decider = _FaultyDecider(run.controller.state)
         control.put(a_claim("one"), a_pod("pod-1", "one"), a_claim("two"), a_pod("pod-2", "two"))
         await until(lambda: not control.is_gated("pod-2"))
         await until(lambda: control.events("pod-1"))
-    assert control.events("pod-1") == ["the controller cannot decide: KeyError, see its log"]

@@ -49,7 +49,7 @@ def names(place: object) -> tuple[list[str], list[str], list[str]]:
     [
         a_pod(nodeName="node-a"),
         a_pod(),
-        a_pod("pod-1", "nic"),
+        a_pod("pod-1", "nic", gates=()),
         a_pod("pod-1", "claim-1") | {"status": {"phase": "Succeeded"}},
         a_pod("pod-1", "missing", gates=()),
         a_pod("pod-1", "held", gates=()),
@@ -86,6 +86,12 @@ def test_what_cannot_be_completed_is_taken_back() -> None:
     decision = decide(decider)
     assert isinstance(decision, TakeBack)
     assert [claim.metadata.name for claim in decision.claims] == ["one"]
+
+
+def test_what_a_pod_holds_whose_other_claim_is_gone_is_taken_back() -> None:
+    decision = decide(a_cluster(allocated("one", "gpu-0", "pod-1"), a_pod("pod-1", "one", "two")))
+    assert isinstance(decision, TakeBack)
+    assert decision.because.code is Code.CLAIM_MISSING
 
 
 @pytest.mark.parametrize("pods", [(), ("other",), ("pod-1", "other")], ids=str)
@@ -130,6 +136,7 @@ def test_a_pool_of_the_controller_serves_no_claim_of_kube_scheduler() -> None:
     [
         ([a_claim(), a_pod("pod-1", "claim-1", gates=["dra-driver.io/allocation", "x"])], Code.GATED),
         ([a_pod("pod-1", "missing")], Code.CLAIM_MISSING),
+        ([a_claim(classes=["nic"]), a_pod("pod-1", "claim-1")], Code.NOT_OURS),
         ([a_claim(classes=["gone"]), a_pod("pod-1", "claim-1")], Code.CLASS_MISSING),
         ([a_claim(classes=["gpu", "nic"]), a_pod("pod-1", "claim-1")], Code.MIXED),
         ([a_claim(count=3), a_pod("pod-1", "claim-1")], Code.DEVICES),
