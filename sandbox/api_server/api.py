@@ -18,6 +18,7 @@ from sandbox.api_server.body import field_validation, read_apply, read_object, r
 from sandbox.api_server.kind import CONFIG_MAPS, DEVICE_TAINT_RULES, EVENTS, LEASES, NODES, PODS, Kind, Object
 from sandbox.api_server.options import ListOptions, parse_options, write_token
 from sandbox.api_server.patch import apply_operations, merge, merge_strategic
+from sandbox.api_server.protobuf import MEDIA_TYPE
 from sandbox.api_server.refusal import (
     Refusal,
     bad_request,
@@ -194,9 +195,10 @@ class Api:
         if target.kind.namespaced and not target.namespace:
             raise not_allowed()
         dry_run, validation = _dry_run(query), field_validation(query)
-        body = read_value(await request.read(), request.content_type)
+        body = read_value(await request.read(), _content_type(request))
         wanted, warnings = read_object(target.kind, body, validation)
         created = self.registry.create(target, wanted, dry_run=dry_run)
+        warnings += self.registry.warnings(target, created)
         return _reply(renderer(target.kind, form)(created), HTTPStatus.CREATED, warnings)
 
     async def _change(
@@ -205,7 +207,7 @@ class Api:
         dry_run, validation = _dry_run(query), field_validation(query)
         body = await request.read()
         warnings: list[str] = []
-        is_apply = request.content_type == "application/apply-patch+yaml"
+        is_apply = _content_type(request) == "application/apply-patch+yaml"
         is_change = request.method == "PATCH" and not is_apply
 
         def read(value: Any) -> Object:
@@ -227,13 +229,14 @@ class Api:
             changed, is_new = self.registry.update(
                 target, lambda old: read(change(old)), dry_run=dry_run, is_patch=is_change
             )
+        warnings += self.registry.warnings(target, changed)
         status = HTTPStatus.CREATED if is_new else HTTPStatus.OK
         return _reply(renderer(target.kind, form)(changed), status, warnings)
 
     async def _delete(
         self, request: web.Request, target: Target, query: Mapping[str, str], form: Form
     ) -> web.StreamResponse:
-        options, dry_run = _delete_options(await request.read(), query)
+        options, dry_run = _delete_options(await request.read(), _content_type(request), query)
         stored, is_gone = self.registry.delete(target, options, dry_run=dry_run)
         if is_gone and target.kind in _ENDS_AS_STATUS:
             details = {"name": target.name, "group": target.kind.group, "kind": target.kind.plural}
@@ -246,7 +249,7 @@ class Api:
     ) -> web.StreamResponse:
         if target.kind.namespaced and not target.namespace:
             raise not_allowed()
-        options, dry_run = _delete_options(await request.read(), query)
+        options, dry_run = _delete_options(await request.read(), _content_type(request), query)
         chosen = parse_options({name: value for name, value in query.items() if name != "watch"})
         matches = parse_selectors(target.kind, chosen.labels, chosen.fields)
         deleted = [
@@ -260,14 +263,14 @@ class Api:
     async def _subresource(
         self, request: web.Request, target: Target, query: Mapping[str, str], _form: Form
     ) -> web.StreamResponse:
-        body = read_value(await request.read(), request.content_type)
+        body = read_value(await request.read(), _content_type(request))
         if not isinstance(body, dict) or target.kind is not PODS:
             raise bad_request("couldn't get version/kind; json parse error: want an object")
         if target.subresource == "binding":
             self.registry.bind(target, body, dry_run=_dry_run(query))
         else:
             options = msgspec.json.encode(body.get("deleteOptions") or {})
-            chosen, dry_run = _delete_options(options, query)
+            chosen, dry_run = _delete_options(options, _JSON, query)
             self.registry.delete(target, chosen, dry_run=dry_run)
         return _reply(_success(), HTTPStatus.CREATED)
 
@@ -321,6 +324,11 @@ def _split(path: str) -> list[str]:
     return parts
 
 
+def _content_type(request: web.Request) -> str:
+    """Give the type of the body; what has none is JSON."""
+    return request.content_type if request.headers.get("Content-Type") else _JSON
+
+
 def _dry_run(query: Mapping[str, str]) -> bool:
     wanted = query.get("dryRun", "")
     if wanted not in ("", "All"):
@@ -331,14 +339,14 @@ def _dry_run(query: Mapping[str, str]) -> bool:
 def _change_of(request: web.Request, body: bytes) -> Callable[[Object], Any]:
     """Give what a PUT or PATCH makes of the object that is there. Raises Refusal."""
     if request.method == "PUT":
-        wanted = read_value(body, request.content_type)
+        wanted = read_value(body, _content_type(request))
         return lambda _: wanted
-    if request.content_type not in _PATCHES:
+    if _content_type(request) not in _PATCHES:
         raise unsupported_media_type(_PATCHES)
     patch = read_value(body)
-    if request.content_type != "application/json-patch+json" and not isinstance(patch, dict):
+    if _content_type(request) != "application/json-patch+json" and not isinstance(patch, dict):
         raise bad_request(f"error decoding patch: json: cannot unmarshal {type(patch).__name__} into a map")
-    match request.content_type:
+    match _content_type(request):
         case "application/json-patch+json":
             return lambda old: apply_operations(old, patch)
         case "application/merge-patch+json":
@@ -347,10 +355,10 @@ def _change_of(request: web.Request, body: bytes) -> Callable[[Object], Any]:
             return lambda old: merge_strategic(old, patch)
 
 
-def _delete_options(body: bytes, query: Mapping[str, str]) -> tuple[DeleteOptions, bool]:
+def _delete_options(body: bytes, content_type: str, query: Mapping[str, str]) -> tuple[DeleteOptions, bool]:
     """Read options from the body, or from the query without one. Raises Refusal."""
     if body.strip():
-        value = read_value(body)
+        value = read_value(body, content_type if content_type == MEDIA_TYPE else _JSON)
         try:
             options = msgspec.convert(value, DeleteOptions)
         except msgspec.ValidationError as error:

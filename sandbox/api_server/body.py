@@ -7,6 +7,7 @@ import msgspec
 import yaml
 
 from sandbox.api_server.kind import Kind, Object
+from sandbox.api_server.protobuf import MEDIA_TYPE, read_protobuf
 from sandbox.api_server.refusal import Refusal, bad_request, unsupported_media_type
 from sandbox.api_server.schema import WrongTypeError, prune
 
@@ -24,7 +25,9 @@ def read_value(body: bytes, content_type: str = _JSON) -> Any:
         return _read_json(body)
     if content_type == _YAML:
         return _read_yaml(body)
-    raise unsupported_media_type((_JSON, _YAML))
+    if content_type == MEDIA_TYPE:
+        return read_protobuf(body)
+    raise unsupported_media_type((_JSON, _YAML, MEDIA_TYPE))
 
 
 def read_apply(body: bytes) -> Any:

@@ -137,6 +137,10 @@ class Registry:
         before = full(kind, msgspec.json.decode(old.body))
         return self._update(target, old, change(before), dry_run=dry_run, is_patch=is_patch), False
 
+    def warnings(self, target: Target, stored: Stored) -> tuple[str, ...]:
+        """Give what the author of an object should know."""
+        return self._strategies[target.kind].warnings(stored.value)
+
     def delete(self, target: Target, options: DeleteOptions, *, dry_run: bool = False) -> tuple[Stored, bool]:
         """Delete an object, or mark it; tell whether it is gone."""
         old = self.get(target)

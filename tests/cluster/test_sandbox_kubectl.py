@@ -48,7 +48,8 @@ async def kubectl(tmp_path: Path) -> AsyncIterator[Kubectl]:
 
 
 def a_claim(name: str = "c", **metadata: Any) -> dict[str, Any]:
-    requests = [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]
+    # With its defaults: what the server adds in a list counts for kubectl as a change.
+    requests = [{"name": "r", "exactly": {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}}]
     head = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": name, **metadata}}
     return head | {"spec": {"devices": {"requests": requests}}}
 
@@ -137,6 +138,19 @@ async def test_it_cordons_and_taints_nodes(kubectl: Kubectl) -> None:
     await kubectl("taint", "node", "n", "a-")
     assert json.loads(await kubectl("get", "node", "n", "-o", "json"))["spec"] == {}
     assert "Taints:             <none>" in await kubectl("describe", "node", "n")
+
+
+async def test_it_makes_what_it_has_commands_for(kubectl: Kubectl) -> None:
+    await kubectl("create", "namespace", "ns")
+    await kubectl("create", "configmap", "m", "--from-literal=a=b", "-n", "ns")
+    await kubectl("create", "serviceaccount", "s", "-n", "ns")
+    assert json.loads(await kubectl("get", "configmap", "m", "-n", "ns", "-o", "json"))["data"] == {"a": "b"}
+    await kubectl("run", "p", "--image=busybox:1")
+    bound = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}
+    await kubectl("create", "-f", "-", stdin={"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}})
+    await kubectl("create", "--raw", "/api/v1/namespaces/default/pods/p/binding", "-f", "-", stdin=bound)
+    await kubectl("drain", "n", "--force", "--grace-period=0")
+    assert await kubectl("get", "pods", "-o", "name") == ""
 
 
 async def test_it_says_what_is_wrong(kubectl: Kubectl) -> None:

@@ -18,6 +18,9 @@ from dra_driver.kube.credential import Credential
 from dra_driver.kube.resource import LEASES, NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Selection
 from dra_driver.kube.watch import Applied, Deleted, Replaced, Watch
 from sandbox.api_server import ApiServer
+from sandbox.api_server.kind import CONFIG_MAPS, Kind, Object
+from sandbox.api_server.refusal import Refusal
+from sandbox.api_server.registry import Admission
 from tests.support.kube import a_slice
 
 
@@ -228,6 +231,81 @@ async def test_a_json_patch_and_a_strategic_merge_patch_are_understood(tmp_path:
         strategic = "application/strategic-merge-patch+json"
         status, pod = await request("PATCH", "/api/v1/namespaces/default/pods/p", merge, content_type=strategic)
         assert (status, [container["image"] for container in pod["spec"]["containers"]]) == (200, ["busybox:2"])
+
+
+async def test_a_client_is_warned_of_fields_that_get_lost_and_of_bad_habits() -> None:
+    async with ApiServer() as server, raw_requests(server) as request:
+        spec: dict[str, Any] = {"driver": "Up.example.com", "nodeName": "n", "planet": "Mars"}
+        spec |= {"pool": {"name": "n", "generation": 1, "resourceSliceCount": 1}}
+        url = f"{server.url}/apis/resource.k8s.io/v1/resourceslices"
+        async with request.session.post(url, json={"metadata": {"name": "s"}, "spec": spec}) as response:
+            assert response.headers.getall("Warning") == [
+                '299 - "unknown field \\"spec.planet\\""',
+                ('299 - "spec.driver: driver names should be lowercase; '
+                '\\"Up.example.com\\" contains uppercase characters"'),
+            ]
+            assert "planet" not in (await response.json())["spec"]
+
+
+async def test_server_side_apply_takes_back_what_a_manager_wants_no_more() -> None:
+    async with ApiServer() as server, raw_requests(server) as request:
+        path = "/api/v1/namespaces/default/configmaps/m"
+
+        async def apply(manager: str, data: dict[str, str], force: str = "") -> tuple[int, Any]:
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": data}
+            target = f"{path}?fieldManager={manager}{force}"
+            return await request("PATCH", target, body, content_type="application/apply-patch+yaml")
+
+        assert (await apply("one", {"a": "1", "b": "1"}))[0] == 201
+        assert (await apply("two", {"c": "2"}))[1]["data"] == {"a": "1", "b": "1", "c": "2"}
+        assert (await apply("one", {"a": "1"}))[1]["data"] == {"a": "1", "c": "2"}
+        assert (await apply("two", {"a": "2"}))[0] == 409
+        assert (await apply("two", {"a": "2"}, "&force=true"))[1]["data"] == {"a": "2"}
+        _, listed = await request("GET", "/api/v1/namespaces/default/configmaps")
+        await request("DELETE", path)
+        assert (await apply("two", {"x": "1"}))[1]["data"] == {"x": "1"}
+        assert len(listed["items"]) == 1
+
+
+async def test_a_pod_on_a_node_has_time_to_end() -> None:
+    async with ApiServer() as server, raw_requests(server) as request:
+        pod = a_pod()
+        pod["spec"] |= {"nodeName": "n", "terminationGracePeriodSeconds": 5}
+        pods = "/api/v1/namespaces/default/pods"
+        await request("POST", pods, pod)
+        _, ending = await request("DELETE", f"{pods}/p")
+        assert ending["metadata"]["deletionGracePeriodSeconds"] == 5
+        assert (await request("GET", f"{pods}/p"))[0] == 200
+        await request("DELETE", f"{pods}/p", {"gracePeriodSeconds": 0})
+        assert (await request("GET", f"{pods}/p"))[0] == 404
+        await request("POST", pods, pod)
+        assert (await request("POST", f"{pods}/p/eviction", {"deleteOptions": {"gracePeriodSeconds": 0}}))[0] == 201
+        assert (await request("GET", f"{pods}/p"))[0] == 404
+
+
+async def test_admission_may_refuse_and_change_what_is_written() -> None:
+    def admit(kind: Kind, operation: str, value: Object) -> None:
+        if operation == "DELETE":
+            raise Refusal(403, "Forbidden", f"{kind.plural} stay")
+        value["data"] = {"by": "admission"}
+
+    path = "/api/v1/namespaces/default/configmaps"
+    async with ApiServer(admission=(only(CONFIG_MAPS, admit),)) as server, raw_requests(server) as request:
+        assert (await request("POST", path, {"metadata": {"name": "m"}}))[1]["data"] == {"by": "admission"}
+        assert (await request("DELETE", f"{path}/m"))[0] == 403
+
+
+def only(wanted: Kind, admit: Admission) -> Admission:
+    return lambda kind, operation, value: admit(kind, operation, value) if kind is wanted else None
+
+
+async def test_the_token_and_the_gates_are_settings() -> None:
+    async with ApiServer(feature_gates={"DRADeviceTaintRules": False}) as server, raw_requests(server) as request:
+        assert (await request("GET", "/apis/resource.k8s.io/v1/devicetaintrules"))[0] == 404
+        _, group = await request("GET", "/apis/resource.k8s.io/v1")
+        assert "devicetaintrules" not in [each["name"] for each in group["resources"]]
+    with pytest.raises(errors.SettingError, match="DRANothing"):
+        ApiServer(feature_gates={"DRANothing": True})
 
 
 async def test_a_lease_is_not_taken_without_the_version_that_was_seen(tmp_path: Path) -> None:
