@@ -21,6 +21,8 @@ _TIGHT = 0.5
 _ELSEWHERE = 0.2
 _SKIPPING = 0.4
 _SHARED = 0.4
+_OTHER = 0.5
+_KEPT = 0.4
 _POLICIES = (*(str(Policy.FIRST_FIT),) * 10, *map(str, Policy), None)
 
 
@@ -90,6 +92,8 @@ class _History:
     holders: list[str] = field(default_factory=list)
     rules: list[str] = field(default_factory=list)
     asked: int = 0
+    shape: list[dict[str, Any]] = field(default_factory=list)
+    last: dict[str, Any] = field(default_factory=dict)
 
     def draw(self, steps: int) -> Iterator[dict[str, Any]]:
         """Yield the objects that there are at first, and then what happens."""
@@ -243,21 +247,21 @@ class _History:
         return self._set("node", self.nodes[name])
 
     def _ask(self) -> Iterator[dict[str, Any]]:
+        """Ask something, or the same as last time, since something may have changed."""
+        if not self.last or self.random.random() < _OTHER:
+            self.shape = self.random.choice(self.shapes)
+            self.last = self._question()
         self.asked += 1
-        claims = [
-            _named(claim, f"ask-{self.asked}-{index}") for index, claim in enumerate(self.random.choice(self.shapes))
-        ]
-        event: dict[str, Any] = {
-            "claims": claims,
-            "policy": self.random.choice(_POLICIES),
-            "commit": self.random.random() < 0.5,
-        }
+        claims = [_named(claim, f"ask-{self.asked}-{index}") for index, claim in enumerate(self.shape)]
+        yield {**self.last, "claims": claims, "commit": self.random.random() < _KEPT}
+
+    def _question(self) -> dict[str, Any]:
+        policy = self.random.choice(_POLICIES)
         roll = self.random.random()
-        if roll < 0.45:
-            yield {"do": "allocate", "node": self.random.choice(_NODES)} | event
-        else:
-            nodes = self.random.sample(_NODES, self.random.randint(1, 4))
-            yield {"do": "place" if roll < 0.95 else "explain", "nodes": nodes} | event
+        if roll < 0.4:
+            return {"do": "allocate", "node": self.random.choice(_NODES), "policy": policy}
+        nodes = self.random.sample(_NODES, self.random.randint(1, 4))
+        return {"do": "place" if roll < 0.95 else "explain", "nodes": nodes, "policy": policy}
 
 
 def _named(object_: dict[str, Any], name: str) -> dict[str, Any]:
