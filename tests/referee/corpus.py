@@ -60,7 +60,7 @@ def _selectors(random: Random) -> Iterator[Question]:
 
 CORPORA = (
     Corpus("allocate", 1600, _endless(allocate_question), longest=3000, shares={"True": 1, "False": 0.3, "": 0.08}),
-    Corpus("cel", 2200, _selectors, longest=1500, shares={"": 0.2}),
+    Corpus("cel", 2190, _selectors, longest=1500, shares={"": 0.2}),
     Corpus("quantity", 1500, _endless(generate_text.quantity_question)),
     Corpus("semver", 700, _endless(generate_text.semver_question)),
     Corpus("name", 1000, _endless(generate_text.name_question)),
@@ -81,8 +81,8 @@ def record_cases(referee: Referee, corpus: Corpus) -> Iterator[Case]:
         if key in seen or len(key) > corpus.longest:
             continue
         seen.add(key)
-        answer = settled_answer(referee, question)
-        if answer is None or max((cost or 0 for cost in answer.get("costs", ())), default=0) > _DEAREST:
+        answer = None if _is_dear(referee.ask(question)) else settled_answer(referee, question)
+        if answer is None:
             continue
         outcome = _outcome(answer)
         if outcomes[outcome] >= corpus.size * corpus.shares.get(outcome, corpus.shares.get("", 1)):
@@ -91,6 +91,10 @@ def record_cases(referee: Referee, corpus: Corpus) -> Iterator[Case]:
         yield Case(question, answer)
         if outcomes.total() == corpus.size:
             return
+
+
+def _is_dear(answer: Answer) -> bool:
+    return max((cost or 0 for cost in answer.get("costs", ())), default=0) > _DEAREST
 
 
 def _outcome(answer: Answer) -> str:
