@@ -31,7 +31,18 @@ from tests.cluster.controller import CHART_VALUES, ControllerProcess
 from tests.cluster.plugin import apply_chart_without_daemonset
 from tests.cluster.proxy import Proxy, run_proxy
 
-TITLES = ("allocator", "pods/s", "p50 ms", "p99 ms", "even p50 ms", "even p99 ms", "cpu ms/pod", "requests/pod", "MiB")
+TITLES = (
+    "allocator",
+    "pods/s",
+    "bound/s",
+    "p50 ms",
+    "p99 ms",
+    "even p50 ms",
+    "even p99 ms",
+    "cpu ms/pod",
+    "requests/pod",
+    "MiB",
+)
 RELEASED = "kube-scheduler, as released"
 UNLIMITED = "kube-scheduler, no client limit"
 CONTROLLER = "controller"
@@ -63,6 +74,7 @@ class Figures:
 
     name: str
     rate: float
+    bound_rate: float | None
     waits_s: list[float]
     even_s: list[float]
     cpu_ms: float
@@ -72,7 +84,7 @@ class Figures:
     def row(self) -> list[Cell]:
         """Return the table's row."""
         waits = [percentile(values, percent) * 1000 for values in (self.waits_s, self.even_s) for percent in (50, 99)]
-        return [self.name, self.rate, *waits, self.cpu_ms, self.requests, self.memory_mib]
+        return [self.name, self.rate, self.bound_rate, *waits, self.cpu_ms, self.requests, self.memory_mib]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +101,8 @@ async def measure(bench: Bench, size: Size) -> Figures:
     """Make the fleet, start what allocates, and measure."""
     credential = await Credential.load(bench.kubeconfig)
     async with ApiClient(credential, timeout_s=60) as client:
-        load = PodLoad(client, credential, by_controller=bench.name in (CONTROLLER, SANDBOX))
+        by_controller = bench.name in (CONTROLLER, SANDBOX)
+        load = PodLoad(client, credential, by_controller=by_controller, has_scheduler=bench.name != SANDBOX)
         await load.make_fleet(size.nodes)
         pid = await asyncio.to_thread(bench.start)
         await load.run("warm", _COUNTED)
@@ -106,7 +119,7 @@ async def measure(bench: Bench, size: Size) -> Figures:
             about = [call for call in proxy.calls[before:] if "/leases/" not in call.path and not call.is_watch]
             requests = len(about) / _COUNTED
         await load.close()
-        return Figures(bench.name, burst.rate, burst.waits_s, even.waits_s, cpu_ms, memory, requests)
+        return Figures(bench.name, burst.rate, burst.bound_rate, burst.waits_s, even.waits_s, cpu_ms, memory, requests)
 
 
 def measure_on_cluster(name: str, size: Size) -> Figures:

@@ -49,13 +49,25 @@ class Times:
     @property
     def rate(self) -> float:
         """Pods allocated a second, over all of them."""
-        return len(self.allocated) / (max(self.allocated.values()) - min(self.created.values()))
+        return self._rate(self.allocated)
+
+    @property
+    def bound_rate(self) -> float | None:
+        """Pods bound a second; None where nobody binds Pods."""
+        return self._rate(self.bound) if self.bound else None
+
+    def _rate(self, times: dict[str, float]) -> float:
+        return len(times) / (max(times.values()) - min(self.created.values()))
 
 
 class PodLoad:
-    """A client that makes what a benchmark needs. `by_controller` gives nodes, class and Pods to the controller."""
+    """A client that makes what a benchmark needs. `by_controller` gives nodes, class and Pods to the controller.
 
-    def __init__(self, client: ApiClient, credential: Credential, *, by_controller: bool) -> None:
+    `has_scheduler` tells whether Pods are bound, which is then waited for.
+    """
+
+    def __init__(self, client: ApiClient, credential: Credential, *, by_controller: bool, has_scheduler: bool) -> None:
+        self._has_scheduler = has_scheduler
         self._client = client
         self._transport = Transport(credential, user_agent="benchmark")
         self._by_controller = by_controller
@@ -76,7 +88,7 @@ class PodLoad:
                 await asyncio.sleep(0.5)
 
     async def run(self, prefix: str, count: int, *, rate: float = 0.0) -> Times:
-        """Create Pods, as fast as can be or so many a second, and wait until all are allocated."""
+        """Create Pods, as fast as can be or so many a second, and wait until all are allocated and bound."""
         times = Times()
         claims = [a_claim(f"{prefix}-{index}", index) for index in range(count)]
         await _for_each(claims, lambda each: self._post(_claims(), each))
@@ -121,7 +133,7 @@ class PodLoad:
                 pods = change.objects if isinstance(change, Replaced) else [change.object]
                 if isinstance(change, Applied | Replaced):
                     _note(times, [pod for pod in pods if pod.metadata.name.startswith(f"{prefix}-")])
-                if len(times.allocated) == count:
+                if len(times.allocated) == count and (len(times.bound) == count or not self._has_scheduler):
                     done.set()
 
     async def _are_ready(self, count: int) -> bool:
