@@ -214,7 +214,8 @@ class _Walker:
             bit = 1 << index
             if bit & special:
                 if not self._give(alternative, index, self._table.cell(alternative, index)):
-                    continue
+                    # What comes next was perhaps not looked at, and must be before it is taken.
+                    return _UNKNOWN
             else:
                 self.taken |= bit
                 self.own |= bit

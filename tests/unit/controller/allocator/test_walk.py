@@ -22,6 +22,8 @@ from tests.support.allocation import (
     a_request,
     a_slice,
     a_subrequest,
+    chosen,
+    solve,
 )
 from tests.support.allocation_strategy import FUNCTIONS, problems
 
@@ -92,6 +94,28 @@ def test_a_subrequest_that_lacks_devices_is_passed_over() -> None:
     assert isinstance(way, Way)
     assert way.choices == {(0, 0): 1}
     assert [index for own in way.given for _, index, _ in own] == [0, 1]
+
+
+def test_after_a_device_without_counters_the_next_one_alike_is_looked_at_before_it_is_taken() -> None:
+    takes = {"consumesCounters": [{"counterSet": "card", "counters": {"units": {"value": "2"}}}]}
+    share, memory = {"allowMultipleAllocations": True}, {"capacity": {"memory": {"value": "1"}}}
+    devices = [
+        a_device("short", takes | share | memory, numa=0),
+        a_device("without memory", share, numa=0),
+        a_device("fits", memory, numa=0),
+        a_device("used", takes, numa=0),
+    ]
+    sets = a_slice(name="sets", of=2, sharedCounters=[{"name": "card", "counters": {"units": {"value": "3"}}}])
+    claim = a_claim(
+        a_request("any"),
+        a_request("memory", capacity={"requests": {"memory": "1"}}),
+        constraints=[
+            {"distinctAttribute": f"{DRIVER}/numa", "requests": ["any"]},
+            {"matchAttribute": f"{DRIVER}/numa", "requests": ["memory"]},
+        ],
+    )
+    problem = a_problem(claim, [a_slice(*devices, of=2), sets], allocated=[a_holder("used")])
+    assert chosen(solve(problem)) == ["any=without memory", "memory=fits"]
 
 
 def test_where_a_walk_leads_nowhere_nothing_stays_given_away() -> None:
