@@ -57,14 +57,19 @@ class Kubelet:
         cdi_dir: Path,
         client: ApiClient,
         look_every_s: float = 0.2,
+        wipe_after_s: float = 30.0,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.node_name = node_name
-        self.registry = Registry(directory / "plugins_registry", look_every_s=look_every_s, changed=self._nudge)
+        self.registry = Registry(
+            directory / "plugins_registry", look_every_s=look_every_s, changed=self._drivers_changed
+        )
         self.runtime = Runtime(directory / "pods", cdi_dir)
         self.claims = ClaimManager(directory, client, self.registry)
         self._client = client
         self._recorder = EventRecorder(client, component="kubelet", host=node_name)
+        self._wipe_after_s = wipe_after_s
+        self._changed = asyncio.Event()
         self._clock = clock
         self._workers: dict[str, _Worker] = {}
         self._tasks: asyncio.TaskGroup | None = None
@@ -78,6 +83,7 @@ class Kubelet:
                 self._tasks = tasks
                 tasks.create_task(self.registry.run())
                 tasks.create_task(self._recorder.run())
+                tasks.create_task(self._wipe_lost())
                 started.set()
         finally:
             self._tasks = None
@@ -118,8 +124,9 @@ class Kubelet:
         elif self._tasks is not None:
             self._tasks.create_task(self._clean(uid))
 
-    def _nudge(self) -> None:
+    def _drivers_changed(self) -> None:
         """Let Pods that wait for a driver try again."""
+        self._changed.set()
         for worker in self._workers.values():
             worker.changed.set()
 
@@ -239,9 +246,26 @@ class Kubelet:
             else:
                 return
 
-    async def _delete_slices(self) -> None:
-        """Delete the node's slices, as a kubelet does when it starts; the drivers publish them again."""
-        selection = Selection(field_selector=f"spec.nodeName={self.node_name}")
+    async def _wipe_lost(self) -> None:
+        """Delete the slices of drivers that were here and stay away, so that nobody is sent to devices without one."""
+        known: set[str] = set()
+        until: dict[str, float] = {}
+        while True:
+            self._changed.clear()
+            there, now = self.registry.drivers.keys(), time.monotonic()
+            known |= there
+            until = {name: until.get(name, now + self._wipe_after_s) for name in known - there}
+            for name in [name for name, end in until.items() if end <= now]:
+                log.warning("driver lost, slices deleted", driver=name, node=self.node_name)
+                await self._delete_slices(driver=name)
+                known.discard(name)
+                del until[name]
+            await _wait(self._changed, min(until.values()) - time.monotonic() if until else None)
+
+    async def _delete_slices(self, *, driver: str = "") -> None:
+        """Delete the node's slices: all when the kubelet starts, as the drivers publish them again, or one driver's."""
+        wanted = f"spec.nodeName={self.node_name}" + (f",spec.driver={driver}" if driver else "")
+        selection = Selection(field_selector=wanted)
         attempt = 0
         while True:
             try:

@@ -32,7 +32,8 @@ _RESOURCES: Final = {"cpu": "128", "memory": "1Ti", "ephemeral-storage": "1Ti", 
 class NodeSettings:
     """A node: its name, the profile of its devices (a built-in name or a file), and what else its Node object says.
 
-    `look_every_s` is how often the kubelet looks for plugins, `discovery_interval_s` how often the plugin for devices.
+    `look_every_s` is how often the kubelet looks for plugins, `discovery_interval_s` how often the plugin for devices;
+    `wipe_after_s` is how long a driver may be away before the kubelet deletes its slices.
     """
 
     name: str
@@ -40,6 +41,7 @@ class NodeSettings:
     labels: Mapping[str, str] = field(default_factory=dict)
     resources: Mapping[str, str] = field(default_factory=lambda: dict(_RESOURCES))
     look_every_s: float = 0.2
+    wipe_after_s: float = 30.0
     discovery_interval_s: float = 5.0
 
 
@@ -107,6 +109,7 @@ class SimulatedNode:
             cdi_dir=self.cdi_dir,
             client=self._client,
             look_every_s=self._settings.look_every_s,
+            wipe_after_s=self._settings.wipe_after_s,
         )
         started = asyncio.Event()
         await self._kubelet_part.start(kubelet.run(started), started)

@@ -134,3 +134,12 @@ async def test_a_pod_that_ends_by_itself_succeeds_and_frees_its_devices(up: Kube
     up.put_claim("gpu", a_result(up.devices()[0]), pods=[pod])
     await until(lambda: up.phase("job") == "Succeeded")
     assert up.prepared() == []
+
+
+async def test_slices_of_a_driver_that_stays_away_are_deleted(server: TestApiServer, short_path: Path) -> None:
+    async with a_node(server, short_path, wipe_after_s=0.1) as up:
+        await up.published()
+        await up.node.stop_plugin()
+        await until(lambda: not up.devices())
+        await up.node.start_plugin()
+        await until(up.devices)

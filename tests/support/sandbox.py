@@ -13,7 +13,7 @@ import msgspec
 
 from dra_driver.api import codec
 from dra_driver.api.resource_v1 import DeviceRequestAllocationResult
-from dra_driver.kube.client import ApiClient, PatchKind
+from dra_driver.kube.client import PatchKind
 from dra_driver.kube.resource import DEVICE_CLASSES, PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Resource
 from sandbox.cluster import Sandbox, build_nodes
 from sandbox.node.feed import PodFeed
@@ -116,15 +116,14 @@ class KubeletNode:
 
 
 @asynccontextmanager
-async def a_node(
-    server: TestApiServer, folder: Path, *, profile: str = "h100x8", client: ApiClient | None = None
-) -> AsyncIterator[KubeletNode]:
-    """Run a simulated node."""
-    settings = NodeSettings(name=NODE, profile=profile, look_every_s=0.02, discovery_interval_s=0.2)
+async def a_node(server: TestApiServer, folder: Path, **settings: Any) -> AsyncIterator[KubeletNode]:
+    """Run a simulated node with eight H100; `settings` add to its settings."""
+    quick: dict[str, Any] = {"profile": "h100x8", "look_every_s": 0.02, "discovery_interval_s": 0.2}
+    values = NodeSettings(name=NODE, **(quick | settings))
     with ThreadPoolExecutor(4) as executor:
-        async with a_client(server, folder) as own:
-            feed = PodFeed(client or own)
-            node = SimulatedNode(settings, folder=folder, client=client or own, feed=feed, executor=executor)
+        async with a_client(server, folder) as client:
+            feed = PodFeed(client)
+            node = SimulatedNode(values, folder=folder, client=client, feed=feed, executor=executor)
             async with running(feed.run()):
                 try:
                     await node.start()
