@@ -175,6 +175,7 @@ def _apply(step: Apply, names: Names) -> Counted:
                     return value
                 result = result or value
             values.append(value)
+        before = run.cost
         if is_known_before:
             run.charge(cost_of(values, result))
         if result is None:
@@ -184,6 +185,9 @@ def _apply(step: Apply, names: Names) -> Counted:
                 result = distinct_list(call(*values))
             except Fault as fault:
                 result = fault
+            except Abort:
+                run.cost = before
+                raise
         if not is_known_before:
             run.charge(cost_of(values, result))
         return result

@@ -49,3 +49,12 @@ def test_a_list_that_is_in_another_many_times_is_counted_each_time_and_looked_at
 
 def test_a_map_weighs_what_is_in_it() -> None:
     assert weight(Map.of([("a", (1, 2)), ("b", 3)])) == 1 + 2 + 3
+
+
+def test_a_call_that_ends_the_evaluation_costs_nothing() -> None:
+    selector = compile_selector("dyn(b'a') in {1: 7}")
+
+    with pytest.raises(EvaluationError, match="key of a map") as caught:
+        selector.evaluate_with_cost(DeviceInput("d"))
+
+    assert caught.value.cost == 0
