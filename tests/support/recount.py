@@ -1,6 +1,7 @@
 """Counting what a summary says anew, one device and one request at a time."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,6 +16,11 @@ from tests.support.allocation_strategy import FUNCTIONS
 TALLY = re.compile(
     r"(?:claim default/(?P<claim>claim-\d), )?request (?P<request>r\d): "
     r"(?P<matching>none|\d+) of (?P<total>\d+) devices? match(?:es)?(?P<rest>.*)"
+)
+
+CONSTRAINT = re.compile(
+    r"would fit without (?P<kind>match|distinct)Attribute gpu\.example\.com/(?P<attribute>\w) "
+    r"\(at most (?P<most>\d+) free devices .*?, want (?P<wanted>\d+)\)"
 )
 
 
@@ -38,6 +44,32 @@ def check_tally(problems: Sequence[Problem], found: re.Match[str]) -> None:
     assert found["matching"] == ("none" if not matching else str(matching))
     said = re.search(r", (\d+) free", found["rest"])
     assert (int(said[1]) if said is not None else 0) == _count(problems, claim, request, devices, is_idle=False)
+
+
+def check_constraint(problems: Sequence[Problem], found: re.Match[str]) -> None:
+    """Hold what is said of how far devices are from a constraint against a recount, node by node."""
+    attribute, kind = found["attribute"], found["kind"]
+    claims = [claim for claim in problems[0].claims if len(claim.spec.devices.requests) == 1]
+    wanted = [claim.spec.devices.requests[0].exactly for claim in claims]
+    assert int(found["wanted"]) in [exactly.count for exactly in wanted if exactly is not None]
+    counts = set()
+    for problem in problems:
+        for claim in claims:
+            if claim.spec.devices.requests[0].exactly is not None:
+                counts.add(_count_agreeing(problem, claim, attribute, is_match=kind == "match"))
+    assert int(found["most"]) in counts
+
+
+def _count_agreeing(problem: Problem, claim: ResourceClaim, attribute: str, *, is_match: bool) -> int:
+    request = claim.spec.devices.requests[0]
+    values = [
+        device.attributes[attribute].int
+        for slice_ in problem.slices
+        for device in slice_.spec.devices
+        if (slice_.spec.pool.name, device.name) in _devices([problem])
+        and _count([problem], claim, request, [(slice_.spec.pool.name, device.name)], is_idle=False)
+    ]
+    return max(Counter(values).values(), default=0) if is_match else len(set(values))
 
 
 def _devices(problems: Sequence[Problem]) -> list[tuple[str, str]]:

@@ -39,7 +39,7 @@ from tests.support.allocation import (
     devices_of,
 )
 from tests.support.allocation_strategy import FUNCTIONS, clusters
-from tests.support.recount import TALLY, answer_of, check_tally
+from tests.support.recount import CONSTRAINT, TALLY, answer_of, check_constraint, check_tally
 
 H100 = f'device.attributes["{DRIVER}"].model == "H100"'
 B200 = f'device.attributes["{DRIVER}"].model == "B200"'
@@ -216,6 +216,8 @@ def test_what_is_said_is_true(problems: list[Problem]) -> None:
     found = TALLY.match(text)
     if found is not None:
         check_tally(refusing, found)
+    for found in CONSTRAINT.finditer(text):
+        check_constraint(refusing, found)
     for kind in joined.kinds:
         problem = next(problem for problem in problems if problem.node.metadata.name == kind.node)
         if kind.blockers:
