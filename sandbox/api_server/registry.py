@@ -167,9 +167,8 @@ class Registry:
 
     def bind(self, target: Target, binding: Object, *, dry_run: bool = False) -> None:
         """Bind a Pod to the node that `binding` names."""
+        metadata, node = read_metadata(binding), _target_name(binding)
         old = self.get(target)
-        node = (binding.get("target") or {}).get("name")
-        metadata = binding.get("metadata") or {}
         if not node:
             errors = [FieldError("target.name", "name is required")]
             raise invalid(target.kind, target.name, errors)
@@ -313,6 +312,15 @@ def full(kind: Kind, value: Object) -> Object:
 def _sketch(key: Key, revision: int, value: Object) -> Stored:
     """Give an object for an answer, which is not stored like this."""
     return Stored(key, revision, _ordered(value), msgspec.json.encode(_ordered(value)))
+
+
+def _target_name(binding: Object) -> str:
+    """Give the name of the node that a binding is for, or nothing."""
+    target = binding.get("target")
+    name = target.get("name", "") if isinstance(target, dict) else ""
+    if not isinstance(name, str):
+        raise bad_request("Binding cannot be read: target.name: want a string")
+    return name
 
 
 def _content(wanted: Object) -> Object:
