@@ -11,7 +11,7 @@ from controller.decider import Decider, Steps
 from controller.metric import PodState
 from dra_driver.api.core_v1 import Pod
 from tests.support.api_fault import Fault
-from tests.support.control import QUICK, ControlPlane, Manifest, a_claim, a_device, a_pod
+from tests.support.control import QUICK, ControlPlane, Manifest, a_claim, a_device, a_node, a_pod
 from tests.support.kube import running
 from tests.support.wait import until
 
@@ -145,13 +145,16 @@ async def test_what_the_api_server_refuses_for_good_is_told_and_tried_again_late
 async def test_a_watch_that_says_nothing_lets_no_pod_go_until_it_is_heard_again(control: ControlPlane) -> None:
     control.put_cluster(node_a=["gpu-0"])
     control.put(a_claim())
-    pace = replace(QUICK, watch=replace(QUICK.watch, silence_s=1.0))
+    pace = replace(QUICK, watch=replace(QUICK.watch, silence_s=2.0))
     async with control.controller(pace) as run:
         await run.leading()
         for watch in control.server.watches_of("resourceclaims"):
             watch.silent = True
         control.put(a_pod("pod-1", "claim-1"))
         await until(control.devices)
+        # By the time that a later Pod is told its reason, the gate would be gone if nothing was waited for.
+        control.put(a_pod("pod-2", "missing"))
+        await until(lambda: control.events("pod-2"))
         assert control.is_gated()
         await until(lambda: not control.is_gated())
 
@@ -173,12 +176,16 @@ async def test_a_request_without_an_answer_is_given_up_with_its_pod_but_its_devi
 ) -> None:
     control.put_cluster(node_a=["gpu-0"])
     control.server.inject(Fault("reset", path="claim-1/status", method="PATCH", times=1000))
-    async with control.controller() as run:
+    pace = replace(QUICK, leader=replace(QUICK.leader, unknown_s=4.0))
+    async with control.controller(pace) as run:
         control.put(a_claim(), a_pod("pod-1", "claim-1"))
         await until(lambda: any("claim-1/status" in write for write in control.writes()))
         control.server.remove("pods", "pod-1", "default")
         control.put(a_claim("two"), a_pod("pod-2", "two"))
-        await until(lambda: run.controller.leader.queue.sizes()[PodState.REFUSED])
+        await until(lambda: run.value("writes_total", result="error") == 1)
+        refusals = run.value("refusals_total", reason="DevicesDoNotFit")
+        control.put(a_node("node-b"))
+        await until(lambda: run.value("refusals_total", reason="DevicesDoNotFit") > refusals)
         assert control.is_gated("pod-2")
         await until(lambda: not control.is_gated("pod-2"))
 
