@@ -32,6 +32,10 @@ def _weight(value: Value, known: dict[int, int]) -> int:
     return total
 
 
+def weigh_nothing(_: list[Value]) -> None:
+    """Let a call through whose cost bounds what it looks at."""
+
+
 def weigh_pair(values: list[Value]) -> None:
     """Refuse to compare what is too much. Raises OverLimit."""
     if isinstance(values[0], _CONTAINERS) and isinstance(values[1], _CONTAINERS):

@@ -163,7 +163,7 @@ def _apply(step: Apply, names: Names) -> Counted:
     call = step.run or _refuse
     early, strict = step.early, not step.non_strict
     is_known_before = charge.is_known_before(cost_of)
-    weigh = bulk.WEIGHED.get(step.function)
+    weigh = bulk.WEIGHED.get(step.function, bulk.weigh_nothing)
 
     def run(run: Run) -> Value:
         values: list[Value] = []
@@ -179,8 +179,7 @@ def _apply(step: Apply, names: Names) -> Counted:
         if is_known_before:
             run.charge(cost_of(values, result))
         if result is None:
-            if weigh is not None:
-                weigh(values)
+            weigh(values)
             try:
                 result = distinct_list(call(*values))
             except Fault as fault:
