@@ -103,11 +103,7 @@ class ApiServer:
         return path
 
     def _open(self) -> None:
-        if self._data is not None:
-            self._database = Database(self._data)
-        store = Store((*kinds.KINDS, APPLIED), journal=self._database)
-        if self._database is not None:
-            self._database.restore(store)
+        store = self._open_store()
         strategies = build_strategies(self.feature_gates)
         registry = Registry(
             store,
@@ -120,6 +116,20 @@ class ApiServer:
                 registry.create(Target(kinds.NAMESPACES), {"metadata": {"name": name}})
         served = tuple(kind for kind in kinds.KINDS if kind in strategies)
         self.api = Api(registry, served, token=self.token)
+
+    def _open_store(self) -> Store:
+        every_kind = (*kinds.KINDS, APPLIED)
+        if self._data is None:
+            return Store(every_kind)
+        database = Database(self._data)
+        store = Store(every_kind, journal=database)
+        try:
+            database.restore(store)
+        except BaseException:
+            database.close()
+            raise
+        self._database = database
+        return store
 
     async def _close(self) -> None:
         self.api.end_watches()
