@@ -3,7 +3,7 @@
 from typing import Any
 
 import msgspec
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.allocator.state import AllocatedState, build_allocated_state
@@ -30,6 +30,7 @@ def _holders(draw: st.DrawFn) -> list[ResourceClaim]:
     return holders
 
 
+@settings(deadline=None)
 @given(_holders(), st.data())
 def test_equal_allocations_are_equal_states_however_they_came_about(
     holders: list[ResourceClaim], data: st.DataObject

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.allocator.allocation import known_pools
@@ -34,6 +34,7 @@ def seen(stock: Stock) -> Any:
     return (stock.held, stock.free, dict(stock.counters_left(POOLS[0])), stock.overcommitted)
 
 
+@settings(deadline=None)
 @given(
     steps=st.lists(st.integers(0, len(HOLDERS) - 1), max_size=12), is_strict=st.booleans(), looks_first=st.booleans()
 )

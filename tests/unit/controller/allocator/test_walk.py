@@ -45,7 +45,7 @@ def walked(table: Table) -> list[str]:
     return [table.candidates[index].id[2] for own in way.given for _, index, _ in own]
 
 
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 @given(problem=problems(), is_warm=st.booleans())
 def test_a_walk_that_arrives_has_gone_where_a_search_goes(problem: Problem, *, is_warm: bool) -> None:
     try:
