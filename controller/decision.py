@@ -3,38 +3,46 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from dra_driver.api.resource_v1 import AllocationResult, ResourceClaim
 
 
 class Code(StrEnum):
-    """Why a Pod gets nothing now."""
+    """Why a Pod gets nothing now, as `MEANINGS` has it."""
 
     GATED = "OtherGates"
-    """It has other scheduling gates, too."""
     NOT_OURS = "NoOwnClaim"
-    """It has the controller's gate, and no claim that the controller allocates."""
     CLAIM_MISSING = "ClaimMissing"
     CLASS_MISSING = "ClassMissing"
     MIXED = "ClaimMixesAllocators"
-    """A claim names classes of the controller and classes of kube-scheduler."""
     CLAIM_FULL = "ClaimFull"
-    """A claim that is to be shared is used by as many Pods as can be."""
     INVALID = "ClaimInvalid"
-    """A claim, class or slice is such that nothing can be decided."""
     NO_NODE = "NoNode"
-    """No node was given to the controller."""
     NO_TAINT = "NoTaint"
-    """Devices of the nodes that were given to the controller lack its taint."""
     NODE = "NodeDoesNotFit"
-    """No node takes the Pod, whatever its devices."""
     DEVICES = "DevicesDoNotFit"
     UNDECIDED = "Undecided"
-    """The search was given up; it is tried again with a larger budget."""
     FAILED = "DecisionFailed"
-    """Deciding ran into a fault of the controller's own, which is logged."""
     FOREIGN = "KubeSchedulerRefuses"
-    """The Pod is kube-scheduler's, which found no node; why is told, and nothing else done."""
+
+
+MEANINGS: Final[Mapping[Code, str]] = {
+    Code.GATED: "the Pod has other scheduling gates, too",
+    Code.NOT_OURS: "the Pod has the controller's gate, and no claim that the controller allocates",
+    Code.CLAIM_MISSING: "a claim of the Pod is not there yet, or not made from its template yet",
+    Code.CLASS_MISSING: "a claim names a DeviceClass that is not there",
+    Code.MIXED: "a claim names classes of the controller and classes of kube-scheduler",
+    Code.CLAIM_FULL: "a claim that is to be shared is used by as many Pods as can be",
+    Code.INVALID: "a claim, class or slice is such that nothing can be decided",
+    Code.NO_NODE: "no Node was given to the controller",
+    Code.NO_TAINT: "the devices of the Nodes that were given to the controller lack its taint",
+    Code.NODE: "no Node takes the Pod, whatever its devices",
+    Code.DEVICES: "the devices of no Node serve all claims",
+    Code.UNDECIDED: "the search was given up; it is tried again with a larger budget",
+    Code.FAILED: "deciding ran into a fault of the controller's own, which is logged",
+    Code.FOREIGN: "the Pod is kube-scheduler's, which found no node; why is told, and nothing else done",
+}
 
 
 @dataclass(frozen=True, slots=True)

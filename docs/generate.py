@@ -7,6 +7,8 @@ import typer
 from prometheus_client import CollectorRegistry
 
 from controller import cli as controller_cli
+from controller import decision
+from controller.allocator import reason
 from controller.metric import Metrics as ControllerMetrics
 from dra_driver.api.config_v1alpha1 import API_VERSION, KIND, DeviceConfig, default_device_config
 from dra_driver.devices.attribute import ATTRIBUTES
@@ -38,6 +40,7 @@ def render_reference() -> str:
         _flags("dra-kubeletplugin", cli.app),
         _flags("dra-controller", controller_cli.app),
         _metrics(),
+        _codes(),
         _profiles(),
         _overrides(),
     )
@@ -114,6 +117,22 @@ def _metrics() -> str:
         rows.append((f"`{family.name}{suffix}`", family.type, ", ".join(labels), family.documentation))
     text = "## Metrics\n\nServed by each process at `/metrics`; `/healthz` and `/readyz` are for probes.\n\n"
     return text + _table(("metric", "type", "labels", "meaning"), rows)
+
+
+def _codes() -> str:
+    waiting = (
+        "## Why a Pod waits\n\n"
+        "The label `reason` of `dra_controller_refusals_total`; the Event on Pod and claim says more.\n\n"
+    )
+    reasons = (
+        "## Why a claim does not fit\n\n"
+        "Codes of the tree that `explain` of `controller.allocator` gives: claim, request, node, device.\n\n"
+    )
+    header = ("code", "meaning")
+    return "\n".join(
+        text + _table(header, ((f"`{code}`", meaning) for code, meaning in meanings.items()))
+        for text, meanings in ((waiting, decision.MEANINGS), (reasons, reason.MEANINGS))
+    )
 
 
 def _profiles() -> str:

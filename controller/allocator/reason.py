@@ -1,8 +1,9 @@
 """Reasons of a refusal: machine-readable codes with the value seen and the value wanted, as a tree."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from controller.allocator.candidate import Candidate
 from controller.allocator.capacity import plan_demand
@@ -15,17 +16,14 @@ from dra_driver.api.resource_v1 import DeviceSelector
 
 
 class ReasonCode(StrEnum):
-    """What a reason says. The codes of devices are those of blockers."""
+    """What a reason says, as `MEANINGS` has it. The codes of devices are those of blockers."""
 
     CLAIM = "ClaimDoesNotFit"
     NO_ALTERNATIVE = "NoAlternativeFits"
     TOO_FEW_DEVICES = "TooFewDevices"
     COMPETES = "DevicesCompeted"
-    """There are devices enough for the request alone, but not with its constraints and all other requests."""
     NODE = "NodeDoesNotFit"
-    """Of a request over several nodes: what it finds on one of them."""
     MORE = "AndMore"
-    """There are `count` more of these, left out for brevity."""
     POOL_INCOMPLETE = "PoolIncomplete"
     POOL_INVALID = "PoolInvalid"
     IN_USE = "InUse"
@@ -35,9 +33,7 @@ class ReasonCode(StrEnum):
     COMPILE = "SelectorDoesNotCompile"
     LIMIT = "TooManyDevices"
     MALFORMED = "Malformed"
-    """A claim, class or slice is such that nothing can be decided."""
     REQUEST_ERROR = "RequestUndecidable"
-    """Of a request: there is an error below it, and therefore no allocation at all."""
     BINDING_CONDITIONS = "BindingConditionsOff"
     CLASS_SELECTOR = "ClassSelectorFalse"
     REQUEST_SELECTOR = "RequestSelectorFalse"
@@ -46,6 +42,34 @@ class ReasonCode(StrEnum):
     NODE_OPERATIONS = "NodeOperationsNotSkippable"
     PARTITIONS_OFF = "PartitionableDevicesOff"
     TAINT = "TaintNotTolerated"
+
+
+MEANINGS: Final[Mapping[ReasonCode, str]] = {
+    ReasonCode.CLAIM: "a claim that does not fit; its requests are below it",
+    ReasonCode.NO_ALTERNATIVE: "a request of which no subrequest can be served",
+    ReasonCode.TOO_FEW_DEVICES: "a request for which there are not devices enough, even if it were alone",
+    ReasonCode.COMPETES: "a request with devices enough for itself, but not with its constraints and all others",
+    ReasonCode.NODE: "of a request over several nodes: what it finds on one of them, and on nodes that are alike",
+    ReasonCode.MORE: "there are `count` more of these, left out for brevity",
+    ReasonCode.POOL_INCOMPLETE: "slices of the pool are not published yet",
+    ReasonCode.POOL_INVALID: "the pool's slices contradict each other",
+    ReasonCode.IN_USE: "another claim holds the device, or shares of it",
+    ReasonCode.ROOM: "what is left of the device's capacity is less than is asked for",
+    ReasonCode.COUNTERS: "what is left of the counters of the device's card is less than it takes",
+    ReasonCode.ERROR: "a selector ends with an error for the device",
+    ReasonCode.COMPILE: "a selector does not compile",
+    ReasonCode.LIMIT: "the claim asks for more devices than a claim may have",
+    ReasonCode.MALFORMED: "a claim, class or slice is such that nothing can be decided",
+    ReasonCode.REQUEST_ERROR: "a request with an error below it, and therefore no allocation at all",
+    ReasonCode.BINDING_CONDITIONS: "the device has binding conditions, and the feature gate is off",
+    ReasonCode.CLASS_SELECTOR: "a selector of the DeviceClass is false for the device",
+    ReasonCode.REQUEST_SELECTOR: "a selector of the request is false for the device",
+    ReasonCode.OTHER_NODE: "the device is for other nodes",
+    ReasonCode.CAPACITY: "the device is too small for the request, or cannot be shared in such amounts",
+    ReasonCode.NODE_OPERATIONS: "the device skips operations of a kubelet that does not know how",
+    ReasonCode.PARTITIONS_OFF: "the device draws from counters, and the feature gate is off",
+    ReasonCode.TAINT: "the device has a taint that the request does not tolerate",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,10 @@
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import pytest
+
+from controller import decision
+from controller.allocator import reason
 from docs.generate import OVERRIDES, PAGE, render_reference
 from dra_driver.devices.simulated.override import Overrides, parse_overrides
 from dra_driver.devices.simulated.profile import read_profile
@@ -7,6 +12,15 @@ from dra_driver.devices.simulated.profile import read_profile
 
 def test_the_reference_page_is_fresh() -> None:
     assert PAGE.read_text(encoding="utf-8") == render_reference(), "run `make docs`"
+
+
+@pytest.mark.parametrize(
+    ("codes", "meanings"),
+    [(decision.Code, decision.MEANINGS), (reason.ReasonCode, reason.MEANINGS)],
+    ids=["of a Pod", "of a claim"],
+)
+def test_every_code_has_a_meaning(codes: Iterable[str], meanings: Mapping[str, str]) -> None:
+    assert list(meanings) == list(codes)
 
 
 def test_the_example_of_overrides_is_one_that_the_backend_accepts_and_has_every_field() -> None:
