@@ -104,12 +104,16 @@ class Scheduler:
         requested = self._sum_requested(pods)
         for pod in sorted(waiting, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.metadata.name)):
             try:
-                await self._schedule(pod, requested)
-            except UnschedulableError as error:
-                await self._tell(pod, str(error))
+                await self._schedule_or_tell(pod, requested)
             except ApiError as error:
                 log.info("pod put off", pod=f"{pod.metadata.namespace}/{pod.metadata.name}", error=str(error))
                 asyncio.get_running_loop().call_later(_RETRY_S, self._wake.set)
+
+    async def _schedule_or_tell(self, pod: Pod, requested: dict[str, Requested]) -> None:
+        try:
+            await self._schedule(pod, requested)
+        except UnschedulableError as error:
+            await self._tell(pod, str(error))
 
     def _is_waiting(self, pod: Pod) -> bool:
         return (
