@@ -6,6 +6,7 @@ not know is asked for at the API server before anything is deleted.
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -79,8 +80,14 @@ class GarbageCollector:
     async def _follow_owners(self, kind: str, cache: Cache[Any]) -> None:
         """Look at what an owner that is gone, or was replaced by another, owned."""
         with cache.subscribe() as subscription:
+            known = {key_of(value): value.metadata.uid for value in cache.list()}
             async for keys in subscription:
-                gone = {key for key in keys if cache.get(key.name, key.namespace) is None}
+                values = ((key, cache.get(key.name, key.namespace)) for key in keys)
+                seen = {key: value.metadata.uid if value is not None else None for key, value in values}
+                gone = find_gone(known, seen)
+                for key in gone:
+                    known.pop(key, None)
+                known |= {key: uid for key, uid in seen.items() if uid is not None}
                 if gone:
                     self._look_at_owned(kind, gone)
                     self._look_at_bound(kind, gone)
@@ -145,3 +152,11 @@ class GarbageCollector:
             await self._client.delete(
                 resource, key.name, namespace=key.namespace, preconditions=same, grace_period_s=grace_period_s
             )
+
+
+def find_gone(known: Mapping[ObjectKey, str], seen: Mapping[ObjectKey, str | None]) -> set[ObjectKey]:
+    """Find the owners that are not there any more, by their UIDs before and now; pure.
+
+    One that was deleted and made again at once is seen only as another UID under the same name.
+    """
+    return {key for key, uid in seen.items() if uid is None or known.get(key, uid) != uid}
