@@ -12,7 +12,7 @@ from typing import Final
 
 from dra_driver.api.core_v1 import PodResourceClaim
 from dra_driver.api.resource_v1 import ResourceClaim
-from dra_driver.errors import ApiError
+from dra_driver.errors import ApiError, StateError
 from dra_driver.kube.client import ApiClient
 from dra_driver.kube.resource import RESOURCE_CLAIMS, ObjectKey
 from sandbox.node.claim_record import ClaimRecord, read_records, write_records
@@ -160,7 +160,10 @@ class ClaimManager:
 
     async def _write(self) -> None:
         async with self._writing:
-            await asyncio.to_thread(write_records, self._directory, tuple(self._records.values()))
+            try:
+                await asyncio.to_thread(write_records, self._directory, tuple(self._records.values()))
+            except StateError as error:
+                raise NodeError(str(error)) from error
 
     @asynccontextmanager
     async def _locked(self, keys: Iterable[ObjectKey]) -> AsyncIterator[None]:

@@ -11,7 +11,7 @@ from typing import Final
 
 import structlog
 
-from dra_driver.errors import ApiError, ApiNotFoundError, DraError
+from dra_driver.errors import ApiError, ApiNotFoundError
 from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.client import ApiClient, Preconditions
 from dra_driver.kube.event import EventRecorder, EventType, reference_to
@@ -89,8 +89,6 @@ class Kubelet:
             self._tasks = None
             self._workers.clear()
 
-    # What the API server tells.
-
     def replace(self, pods: Iterable[Pod]) -> None:
         """Take over all Pods of the node; what is here of any other Pod is undone."""
         listed = {pod.metadata.uid: pod for pod in pods}
@@ -129,8 +127,6 @@ class Kubelet:
         self._changed.set()
         for worker in self._workers.values():
             worker.changed.set()
-
-    # What becomes of a Pod.
 
     async def _work(self, worker: _Worker) -> None:
         uid = worker.pod.metadata.uid
@@ -192,7 +188,7 @@ class Kubelet:
             await asyncio.to_thread(self.runtime.stop, uid)
             try:
                 await self.claims.unprepare(uid)
-            except DraError as error:
+            except NodeError as error:
                 log.warning("claims not unprepared", pod_uid=uid, node=self.node_name, error=str(error))
                 await asyncio.sleep(_RETRY.delay_s(min(attempt, 16), random.random()))  # noqa: S311 - jitter
                 attempt += 1

@@ -100,6 +100,16 @@ async def test_a_pod_waits_for_a_driver_that_is_not_registered(up: KubeletNode) 
     await until(lambda: up.phase("train") == "Running")
 
 
+async def test_a_pod_waits_while_the_kubelet_cannot_write_its_state(up: KubeletNode) -> None:
+    in_the_way = up.node.folder / "dra_manager_state"
+    in_the_way.mkdir()
+    pod = up.put_pod("train", "gpu")
+    up.put_claim("gpu", a_result(up.devices()[0]), pods=[pod])
+    await until(lambda: any("is a directory" in each["message"] for each in up.server.all("events")))
+    in_the_way.rmdir()
+    await until(lambda: up.phase("train") == "Running")
+
+
 async def test_a_kubelet_that_starts_again_goes_on_with_what_runs_and_clears_what_went(up: KubeletNode) -> None:
     first, second = up.devices()[:2]
     stays, goes = (up.put_pod(name, name) for name in ("stays", "goes"))
