@@ -31,6 +31,8 @@ from sandbox.node.feed import PodFeed
 from sandbox.node.node import NodeSettings, SimulatedNode
 
 _CONNECTIONS: Final = 100_000
+"""No limit: every node has a watch, which keeps a connection."""
+
 _AT_ONCE: Final = 16
 _THREADS: Final = 16
 _POLL_S: Final = 0.01
@@ -97,7 +99,7 @@ class Sandbox:
         try:
             await self._stack.__aexit__(kind, error, traceback)
         except BaseExceptionGroup as group:
-            if error not in group.exceptions:  # else the block's own error comes out, and not in a group
+            if group.exceptions != (error,):  # else the block's own error comes out, and not in a group
                 raise
 
     async def _start(self) -> None:
@@ -108,9 +110,7 @@ class Sandbox:
         self.kubeconfig = self.folder / "kubeconfig"
         await asyncio.to_thread(self.server.kubeconfig, self.kubeconfig)
         credential = await Credential.load(self.kubeconfig)
-        credential.configuration.connection_pool_maxsize = (
-            _CONNECTIONS  # every node has a watch, and a connection to it
-        )
+        credential.configuration.connection_pool_maxsize = _CONNECTIONS
         self.client = await stack.enter_async_context(ApiClient(credential, user_agent="sandbox"))
         executor = stack.enter_context(ThreadPoolExecutor(_THREADS, thread_name_prefix="sandbox"))
         tasks = await stack.enter_async_context(asyncio.TaskGroup())

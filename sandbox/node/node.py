@@ -175,7 +175,7 @@ class SimulatedNode:
 
 
 class _Part:
-    """Something that runs beside: started, and ended or cancelled later. What it raises comes out at its end."""
+    """Something that runs beside: started, and ended or cancelled later. What it raises comes out once, at its end."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
@@ -194,7 +194,8 @@ class _Part:
         await asyncio.wait([self._task, waiting], return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
         if self._task.done():
-            await self._task
+            task, self._task = self._task, None
+            await task
 
     async def end(self) -> None:
         """Ask it to end, and wait for that."""
@@ -208,7 +209,8 @@ class _Part:
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait([task])  # unlike `await task`, it does not take a cancellation of ours for its own
+            if not task.cancelled():
                 await task
 
 

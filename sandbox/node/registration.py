@@ -87,7 +87,8 @@ class Registry:
     async def _remove(self, socket: _Socket) -> None:
         task = self._tasks.pop(socket)
         task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.wait([task])
+        if not task.cancelled():
             await task
         if (driver := self._drivers.pop(socket, None)) is not None:
             log.info("driver gone", driver=driver.name)
