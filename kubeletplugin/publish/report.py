@@ -1,6 +1,7 @@
 """What a person is told about publishing: Events on the Node, log lines and metrics, each once until it changes."""
 
 from collections.abc import Callable, Iterable
+from typing import Final
 
 import structlog
 
@@ -18,7 +19,7 @@ from kubeletplugin.publish.store import EventSink
 
 log = structlog.get_logger(__name__)
 
-_UNTAINTED = {
+_UNTAINTED: Final = {
     Allocator.SCHEDULER: "unhealthy devices are not published",
     Allocator.CONTROLLER: "no device of this node is published, since they are the controller's",
 }

@@ -1,6 +1,7 @@
 """What the control plane of the sandbox knows: the objects that its parts read, each kind watched once."""
 
 import asyncio
+from typing import Any
 
 from dra_driver.kube.cache import Cache
 from dra_driver.kube.client import ApiClient
@@ -27,16 +28,18 @@ class ClusterView:
         self.slices = Cache(Watch(client, RESOURCE_SLICES))
         self.classes = Cache(Watch(client, DEVICE_CLASSES))
         self.taint_rules = Cache(Watch(client, DEVICE_TAINT_RULES))
+        self._caches: tuple[Cache[Any], ...] = (
+            *(self.pods, self.nodes, self.claims, self.templates),
+            *(self.slices, self.classes, self.taint_rules),
+        )
 
     async def run(self) -> None:
         """Follow the API server until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            for cache in (self.pods, self.nodes, self.claims, self.templates, self.slices, self.classes):
+            for cache in self._caches:
                 tasks.create_task(cache.run())
-            tasks.create_task(self.taint_rules.run())
 
     async def synced(self) -> None:
         """Wait until everything was listed once."""
-        for cache in (self.pods, self.nodes, self.claims, self.templates, self.slices, self.classes):
+        for cache in self._caches:
             await cache.synced()
-        await self.taint_rules.synced()

@@ -50,7 +50,6 @@ class PodSpec(Wire, frozen=True, kw_only=True):
 
     node_name: str = ""
     containers: tuple[Container, ...] = ()
-    init_containers: tuple[Container, ...] = ()
     resource_claims: tuple[PodResourceClaim, ...] = ()
 
 

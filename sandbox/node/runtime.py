@@ -68,7 +68,7 @@ class Runtime:
             raise NodeError(f"{path}: {explain_os_error(error)}") from error
 
     def stop(self, pod_uid: str) -> None:
-        """Stop the containers of a Pod. None is success."""
+        """Stop the containers of a Pod. That it has none is success."""
         shutil.rmtree(self._directory / pod_uid, ignore_errors=True)
 
     def pods(self) -> frozenset[str]:
@@ -94,5 +94,5 @@ def _complete_node(node: DeviceNode) -> DeviceNode:
     kinds = {stat.S_IFCHR: "c", stat.S_IFBLK: "b", stat.S_IFIFO: "p"}
     kind = kinds.get(stat.S_IFMT(status.st_mode))
     if kind is None:
-        raise NodeError(f"device node {path}: is no device")
+        raise NodeError(f"device node {path}: not a device, want a character or block device or a FIFO")
     return msgspec.structs.replace(node, type=kind, major=os.major(status.st_rdev), minor=os.minor(status.st_rdev))
