@@ -183,7 +183,7 @@ async def show_container(stage: Stage) -> Sequence[Exhibit]:
         Code(f"CDI spec: {_relative(path)}", format_json(spec), "json"),
         Code(f"shim config, mounted below {_SHIM_FOLDER}", shim.rstrip(), "text"),
         Code(f"OCI config: {_relative(config_path)}, in parts", format_json(excerpt), "json"),
-        Fact("the container sees its one card, and the limits that hold it to 8Gi and 30 % of the compute"),
+        Fact("the container sees its one card, and finds its limits: 8Gi and 30 % of the compute"),
     )
 
 
@@ -229,8 +229,8 @@ SCENES: Final = (
     ),
     Scene(
         "Two claims share one card by memory and cores",
-        "A claim that asks for a part of the memory shares the card; cores limit its compute in percent. Each Pod gets "
-        "a claim of its own from the template, and the next share goes where room is left.",
+        "A claim that asks for a part of the memory shares the card; cores are its part of the compute, in percent. "
+        "Each Pod gets a claim of its own from the template, and the next share goes where room is left.",
         "both Pods to run",
         show_shares,
         "share",
@@ -261,7 +261,8 @@ SCENES: Final = (
     Scene(
         "What a container gets",
         "The plugin answers the kubelet with CDI device names. The runtime looks them up in the CDI spec and edits the "
-        "container's OCI config: variables, device nodes, and for a share the mount with its limits.",
+        "container's OCI config: variables, device nodes, and for a share the mount with its limits, for a "
+        "library that is to enforce them and is not there yet.",
         "the files",
         show_container,
     ),
