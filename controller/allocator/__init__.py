@@ -3,9 +3,15 @@
 Pure: objects in, an allocation or a refusal out. The default policy gives the devices that the structured allocator of
 Kubernetes 1.37 gives, and errors of the same class.
 
-    from controller.allocator import Allocated, Problem, allocate
+    from controller.allocator import Allocated, Problem, allocate, explain
 
-    answer = allocate(Problem(node=…, claims=…, slices=…, classes=…, allocated=…, new_share_id=…))
+    problem = Problem(node=…, claims=…, slices=…, classes=…, allocated=…, new_share_id=…)
+    answer = allocate(problem)
+    if not isinstance(answer, Allocated):
+        reasons = explain(problem)
+
+The objects are those of `dra_driver.api`, as the API server gives them: with its defaults, such as an allocationMode.
+`dra_driver.api.codec.decode` makes them from JSON.
 """
 
 from controller.allocator.alike import explain_nodes

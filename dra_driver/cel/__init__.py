@@ -1,5 +1,8 @@
 """The expression language (CEL) as Kubernetes gives it to Dynamic Resource Allocation.
 
+    from dra_driver.api.resource_v1 import DeviceAttribute
+    from dra_driver.cel import DeviceInput, compile_selector
+
     selector = compile_selector('device.attributes["gpu.example.com"].model == "H100"')
     selector.evaluate(DeviceInput("gpu.example.com", {"model": DeviceAttribute(string="H100")}))
 
