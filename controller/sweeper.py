@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from controller.ailment import find_ailments
+from controller.ailment import find_ailments, gather_devices
 from controller.decider import Decider
-from controller.pod_claim import is_live
 from controller.pod_writer import PodWriter
 from controller.state import State
 from controller.teller import Teller
@@ -17,6 +16,7 @@ from controller.writer import GivenUpError
 from dra_driver.api.resource_v1 import ResourceClaim
 from dra_driver.errors import ApiError, LeadershipLostError
 from dra_driver.kube.resource import ObjectKey, key_of
+from dra_driver.pod_claim import is_live
 
 log = structlog.get_logger(__name__)
 
@@ -80,11 +80,12 @@ class Sweeper:
         pools, self.state.changed_pools = self.state.changed_pools, set()
         if not pools:
             return
-        slices = [each for each in self.state.slices.values() if (each.spec.driver, each.spec.pool.name) in pools]
+        slices = (each for each in self.state.slices.values() if (each.spec.driver, each.spec.pool.name) in pools)
+        devices = gather_devices(slices)
         for claim in self.state.claims.values():
             allocation = claim.status.allocation
             results = allocation.devices.results if allocation is not None else ()
             if any((result.driver, result.pool) in pools for result in results) and self.decider.is_own_claim(claim):
-                for reason, text in find_ailments(claim, slices):
+                for reason, text in find_ailments(claim, devices):
                     log.warning("allocated device not well", claim=str(key_of(claim)), reason=reason, problem=text)
                     self.teller.warn(claim, reason, text)

@@ -1,4 +1,4 @@
-from controller.ailment import find_ailments
+from controller.ailment import find_ailments, gather_devices
 from dra_driver.api.resource_v1 import ResourceClaim, ResourceSlice
 from tests.support.control import Manifest, a_claim, a_device, a_slice
 from tests.support.control_object import read
@@ -10,7 +10,7 @@ def ailments(*slices: Manifest) -> list[tuple[str, str]]:
     """Look at a claim that has gpu-0 of node-a."""
     result = {"request": "r0", "driver": "accel.dra-driver.io", "pool": "node-a", "device": "gpu-0"}
     claim = a_claim() | {"status": {"allocation": {"devices": {"results": [result]}}}}
-    return list(find_ailments(read(claim, ResourceClaim), [read(each, ResourceSlice) for each in slices]))
+    return list(find_ailments(read(claim, ResourceClaim), gather_devices(read(each, ResourceSlice) for each in slices)))
 
 
 def test_a_device_that_is_well_is_not_told_of() -> None:
