@@ -16,17 +16,18 @@ from controller.effort import Hint
 from controller.node_order import count_devices
 from controller.node_search import NodeSearch, Parts, sort_claims
 from controller.ownership import CONTROLLER, GATE, KEY, Owner, class_names, is_gated, is_own_class, owner_of
-from controller.pod_claim import find_claims, is_pending, is_reserved_for, is_reserved_only_for
+from controller.pod_claim import find_claims, is_pending, is_reserved_only_for
 from controller.ranking import Ranking
 from controller.state import State
+from dra_driver.api.allocation_validation import RESERVED_FOR_MAX
 from dra_driver.api.core_v1 import Pod
 from dra_driver.api.resource_v1 import ResourceClaim
 from dra_driver.kube.resource import key_of
+from dra_driver.pod_claim import is_reserved_for
 
 _STEP: Final = 8
 """How many nodes are tried between two pauses."""
 
-RESERVED_MAX: Final = 256
 
 Steps = Generator[None, None, Decision]
 
@@ -101,9 +102,9 @@ class Decider:
         if missing:
             return Refuse(Code.CLAIM_MISSING, "; ".join(missing))
         for claim in claims:
-            is_full = len(claim.status.reserved_for) >= RESERVED_MAX
+            is_full = len(claim.status.reserved_for) >= RESERVED_FOR_MAX
             if is_full and not is_reserved_for(claim, pod):
-                text = f"claim {key_of(claim)}: {RESERVED_MAX} Pods use it already, which is as many as can"
+                text = f"claim {key_of(claim)}: {RESERVED_FOR_MAX} Pods use it already, which is as many as can"
                 return Refuse(Code.CLAIM_FULL, text, (claim,))
         return None
 

@@ -13,12 +13,12 @@ from controller.allocator.policy import ANNOTATION
 from controller.decision import Code, Place, Refuse
 from controller.ownership import CONTROLLER, KEY, TAINT, Owner
 from controller.placement import find_misfit, name_class_resources, sum_requests
-from controller.pod_claim import is_reserved_for
 from controller.refusal_text import word_misfit
 from controller.state import State
 from dra_driver.api.core_v1 import Node, Pod
 from dra_driver.api.resource_v1 import AllocationResult, ResourceClaim
 from dra_driver.kube.resource import key_of
+from dra_driver.pod_claim import is_reserved_for
 
 Allocations = tuple[tuple[ResourceClaim, AllocationResult], ...]
 

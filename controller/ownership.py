@@ -17,7 +17,6 @@ from dra_driver.api.resource_v1 import Device, DeviceClass, DeviceTaint, Resourc
 KEY: Final = ALLOCATOR_KEY
 CONTROLLER: Final = Allocator.CONTROLLER.value
 GATE: Final = ALLOCATION_GATE
-FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 TAINT_EFFECT: Final = ALLOCATOR_TAINT.effect
 TAINT: Final = f"{KEY}={CONTROLLER}:{TAINT_EFFECT}"
 

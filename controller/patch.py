@@ -4,10 +4,11 @@ from typing import Any
 
 import msgspec
 
-from controller.ownership import FINALIZER, GATE
+from controller.ownership import GATE
 from dra_driver.api.core_v1 import Pod
 from dra_driver.api.meta_v1 import Time
 from dra_driver.api.resource_v1 import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
+from dra_driver.pod_claim import FINALIZER
 
 
 def build_protection(claim: ResourceClaim) -> dict[str, Any]:

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from dra_driver.api.core_v1 import Pod, PodResourceClaim
-from dra_driver.api.resource_v1 import ResourceClaim, ResourceClaimConsumerReference
+from dra_driver.api.resource_v1 import ResourceClaim
 from dra_driver.kube.resource import ObjectKey
-
-FINAL_PHASES = ("Succeeded", "Failed")
+from dra_driver.pod_claim import find_claim_name, is_live, is_made_for, is_reserved_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +46,8 @@ def find_keys(pod: Pod) -> Iterator[ObjectKey]:
 
 def find_key(pod: Pod, entry: PodResourceClaim) -> ObjectKey | None:
     """Give the claim that an entry of the Pod means; None for a template of which no claim is made, or not yet."""
-    if entry.resource_claim_name:
-        return ObjectKey(pod.metadata.namespace, entry.resource_claim_name)
-    for status in pod.status.resource_claim_statuses:
-        if status.name == entry.name and status.resource_claim_name:
-            return ObjectKey(pod.metadata.namespace, status.resource_claim_name)
-    return None
-
-
-def refer_to(pod: Pod) -> ResourceClaimConsumerReference:
-    """Give the entry of reservedFor that means the Pod."""
-    return ResourceClaimConsumerReference(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
-
-
-def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
-    """Tell whether the Pod may use the claim."""
-    return any(entry.uid == pod.metadata.uid for entry in claim.status.reserved_for)
+    name = find_claim_name(pod, entry)
+    return ObjectKey(pod.metadata.namespace, name) if name is not None else None
 
 
 def is_reserved_only_for(claim: ResourceClaim, pod: Pod) -> bool:
@@ -73,12 +58,6 @@ def is_reserved_only_for(claim: ResourceClaim, pod: Pod) -> bool:
 def is_pending(pod: Pod) -> bool:
     """Tell whether a node is still to be found for the Pod."""
     return is_live(pod) and not pod.spec.node_name
-
-
-def is_live(pod: Pod) -> bool:
-    """Tell whether the Pod will still use its claims: not once it has ended, or is deleted before it had a node."""
-    is_cancelled = pod.metadata.deletion_timestamp is not None and not pod.spec.node_name
-    return pod.status.phase not in FINAL_PHASES and not is_cancelled
 
 
 def _needs_none(pod: Pod, entry: PodResourceClaim) -> bool:
@@ -93,13 +72,6 @@ def _find_problem(pod: Pod, entry: PodResourceClaim, key: ObjectKey, claim: Reso
         return f"claim {key}: does not exist yet"
     if claim.metadata.deletion_timestamp is not None and not is_reserved_for(claim, pod):
         return f"claim {key}: is being deleted"
-    if not entry.resource_claim_name and not _is_made_for(claim, pod):
+    if not entry.resource_claim_name and not is_made_for(claim, pod):
         return f"claim {key}: was not made for this Pod"
     return ""
-
-
-def _is_made_for(claim: ResourceClaim, pod: Pod) -> bool:
-    return any(
-        owner.controller and owner.kind == "Pod" and owner.uid == pod.metadata.uid
-        for owner in claim.metadata.owner_references
-    )

@@ -14,11 +14,12 @@ from controller.allocator import AllocationError, Cluster, Features, SelectorCac
 from controller.offer import Offer
 from controller.ownership import is_given
 from controller.placement import Requested
-from controller.pod_claim import find_keys, is_pending, is_reserved_for
+from controller.pod_claim import find_keys, is_pending
 from dra_driver.api.core_v1 import Node, Pod
 from dra_driver.api.resource_v1 import AllocationResult, DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from dra_driver.kube.resource import ObjectKey, key_of
 from dra_driver.kube.view import parse_version
+from dra_driver.pod_claim import is_reserved_for
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import structlog
 
 from controller.metric import Metrics
-from controller.ownership import FINALIZER, is_gated
+from controller.ownership import is_gated
 from controller.patch import (
     build_allocation,
     build_deallocation,
@@ -23,7 +23,6 @@ from controller.patch import (
     build_reservation,
     build_ungating,
 )
-from controller.pod_claim import is_reserved_for, refer_to
 from dra_driver.api.core_v1 import Pod
 from dra_driver.api.resource_v1 import AllocationResult, ResourceClaim
 from dra_driver.errors import ApiConflictError, ApiError, ApiInvalidError, ApiUnavailableError
@@ -31,6 +30,7 @@ from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.cache import Cache
 from dra_driver.kube.client import ApiClient, PatchKind
 from dra_driver.kube.resource import PODS, RESOURCE_CLAIMS
+from dra_driver.pod_claim import FINALIZER, is_reserved_for, refer_to
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")

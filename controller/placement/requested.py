@@ -10,10 +10,10 @@ from typing import Final
 
 from dra_driver.api.core_v1 import Container, Pod, ResourceRequirements
 from dra_driver.api.quantity import NANO, Quantity
+from dra_driver.pod_claim import FINAL_PHASES
 
 CPU: Final = "cpu"
 _MILLI: Final = NANO // 1000
-_TERMINATED: Final = ("Succeeded", "Failed")
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class Requested:
         self._count(pod, -1)
 
     def _count(self, pod: Pod, sign: int) -> None:
-        if pod.status.phase in _TERMINATED:
+        if pod.status.phase in FINAL_PHASES:
             return
         self.pods += sign
         for name, nanos in sum_requests(pod).items():

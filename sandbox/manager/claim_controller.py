@@ -10,17 +10,8 @@ from dra_driver.kube.cache import Cache
 from dra_driver.kube.client import ApiClient, Preconditions
 from dra_driver.kube.event import EventRecorder, EventType, reference_to
 from dra_driver.kube.resource import PODS, RESOURCE_CLAIMS, ObjectKey, key_of
-from sandbox.manager.claim_rule import (
-    FINALIZER,
-    build_claim,
-    find_made_claim,
-    is_done,
-    is_owned,
-    list_claim_names,
-    list_pod_keys,
-    plan_release,
-    reservation,
-)
+from dra_driver.pod_claim import FINALIZER, is_live, is_made_for, is_reserved_for, refer_to
+from sandbox.manager.claim_rule import build_claim, find_made_claim, list_claim_names, list_pod_keys, plan_release
 from sandbox.manager.view import ClusterView
 from sandbox.manager.work import Work
 
@@ -88,7 +79,7 @@ class ClaimController:
     async def _sync_pod(self, key: ObjectKey) -> None:
         """Make the claims that a Pod lacks, and reserve claims of a Pod that did not come by the scheduler."""
         pod = self._view.pods.get(key.name, key.namespace)
-        if pod is None or is_done(pod) or pod.metadata.deletion_timestamp is not None:
+        if pod is None or not is_live(pod) or pod.metadata.deletion_timestamp is not None:
             return
         made = {}
         for entry in pod.spec.resource_claims:
@@ -124,9 +115,8 @@ class ClaimController:
             claim = self._view.claims.get(name or "", pod.metadata.namespace)
             if claim is None or claim.status.allocation is None or claim.metadata.deletion_timestamp is not None:
                 continue
-            entry = reservation(pod)
-            if entry.uid not in {user.uid for user in claim.status.reserved_for}:
-                await self._write_status(claim, {"reservedFor": [*claim.status.reserved_for, entry]})
+            if not is_reserved_for(claim, pod):
+                await self._write_status(claim, {"reservedFor": [*claim.status.reserved_for, refer_to(pod)]})
 
     async def _sync_claim(self, key: ObjectKey) -> None:
         """Free a claim of the Pods that are done, and delete it with the one that it was made for."""
@@ -153,12 +143,12 @@ class ClaimController:
                 pod = await self._client.get(PODS, user.name, namespace=claim.metadata.namespace)
             except ApiNotFoundError:
                 return False
-        return pod.metadata.uid == user.uid and not is_done(pod)
+        return pod.metadata.uid == user.uid and is_live(pod)
 
     async def _delete_if_owner_done(self, claim: ResourceClaim) -> None:
         for key in list_pod_keys(claim):
             pod = self._view.pods.get(key.name, key.namespace)
-            if pod is not None and is_owned(claim, pod) and is_done(pod):
+            if pod is not None and is_made_for(claim, pod) and not is_live(pod):
                 same = Preconditions(uid=claim.metadata.uid)
                 metadata = claim.metadata
                 await self._client.delete(

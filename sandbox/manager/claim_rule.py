@@ -14,17 +14,9 @@ from dra_driver.api.resource_v1 import (
     ResourceClaimTemplate,
 )
 from dra_driver.kube.resource import ObjectKey
+from dra_driver.pod_claim import FINALIZER, find_claim_name, is_made_for
 
-FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 CLAIM_NAME_ANNOTATION: Final = "resource.kubernetes.io/pod-claim-name"
-MOST_USERS: Final = 256
-_FINAL: Final = ("Succeeded", "Failed")
-
-
-def is_done(pod: Pod) -> bool:
-    """Tell whether the Pod uses no claims any more, and never will again."""
-    ended = pod.status.phase in _FINAL
-    return ended or (pod.metadata.deletion_timestamp is not None and not pod.spec.node_name)
 
 
 def build_claim(pod: Pod, entry: PodResourceClaim, template: ResourceClaimTemplate) -> ResourceClaim:
@@ -54,14 +46,9 @@ def find_made_claim(pod: Pod, entry: PodResourceClaim, claims: Iterable[Resource
     """Find the claim that was made for an entry of the Pod already."""
     for claim in claims:
         named = claim.metadata.annotations.get(CLAIM_NAME_ANNOTATION) == entry.name
-        if named and claim.metadata.namespace == pod.metadata.namespace and is_owned(claim, pod):
+        if named and claim.metadata.namespace == pod.metadata.namespace and is_made_for(claim, pod):
             return claim
     return None
-
-
-def is_owned(claim: ResourceClaim, pod: Pod) -> bool:
-    """Tell whether the claim was made for the Pod."""
-    return any(owner.controller and owner.uid == pod.metadata.uid for owner in claim.metadata.owner_references)
 
 
 def list_pod_keys(claim: ResourceClaim) -> frozenset[ObjectKey]:
@@ -73,11 +60,7 @@ def list_pod_keys(claim: ResourceClaim) -> frozenset[ObjectKey]:
 
 def list_claim_names(pod: Pod) -> dict[str, str | None]:
     """Give the claims of a Pod by the names that it has for them; None is a claim that is not made yet."""
-    made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
-    return {
-        entry.name: entry.resource_claim_name if entry.resource_claim_template_name is None else made.get(entry.name)
-        for entry in pod.spec.resource_claims
-    }
+    return {entry.name: find_claim_name(pod, entry) for entry in pod.spec.resource_claims}
 
 
 def plan_release(claim: ResourceClaim, users: tuple[ResourceClaimConsumerReference, ...]) -> Mapping[str, Any] | None:
@@ -96,8 +79,3 @@ def plan_release(claim: ResourceClaim, users: tuple[ResourceClaimConsumerReferen
     if is_deleted and not users and has_finalizer and claim.status.allocation is not None:
         return {"allocation": None}
     return None
-
-
-def reservation(pod: Pod) -> ResourceClaimConsumerReference:
-    """Give the entry by which a claim is reserved for a Pod."""
-    return ResourceClaimConsumerReference(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)

@@ -16,6 +16,7 @@ import structlog
 from controller.allocator import AllocationError, CelCompiler, Cluster, Placed, SelectorCache, summarize
 from controller.allocator.node_selection import matches_selector
 from controller.placement import Requested, find_misfit
+from dra_driver.api.allocation_validation import RESERVED_FOR_MAX
 from dra_driver.api.core_v1 import Node, NodeSelector, Pod, PodCondition
 from dra_driver.api.resource_v1 import AllocationResult, ResourceClaim
 from dra_driver.errors import ApiConflictError, ApiError, ApiNotFoundError
@@ -23,7 +24,8 @@ from dra_driver.kube.cache import Cache
 from dra_driver.kube.client import ApiClient
 from dra_driver.kube.event import EventRecorder, EventType, reference_to
 from dra_driver.kube.resource import PODS, RESOURCE_CLAIMS
-from sandbox.manager.claim_rule import FINALIZER, MOST_USERS, is_done, is_owned, list_claim_names, reservation
+from dra_driver.pod_claim import FINALIZER, is_live, is_made_for, is_reserved_for, refer_to
+from sandbox.manager.claim_rule import list_claim_names
 from sandbox.manager.view import ClusterView
 
 log = structlog.get_logger(__name__)
@@ -122,7 +124,7 @@ class Scheduler:
             and pod.spec.scheduler_name in NAMES
             and pod.metadata.deletion_timestamp is None
             and pod.metadata.uid not in self._bound
-            and not is_done(pod)
+            and is_live(pod)
         )
 
     def _sum_requested(self, pods: Iterable[Pod]) -> dict[str, Requested]:
@@ -164,11 +166,10 @@ class Scheduler:
                 raise UnschedulableError(wanted)
             if claim.metadata.deletion_timestamp is not None:
                 raise UnschedulableError(f"claim {name!r}: is being deleted")
-            if templates[entry] is not None and not is_owned(claim, pod):
+            if templates[entry] is not None and not is_made_for(claim, pod):
                 raise UnschedulableError(f"claim {name!r}: was not made for this pod")
-            users = {user.uid for user in claim.status.reserved_for}
-            if pod.metadata.uid not in users and len(users) >= MOST_USERS:
-                raise UnschedulableError(f"claim {name!r}: used by {MOST_USERS} pods already")
+            if not is_reserved_for(claim, pod) and len(claim.status.reserved_for) >= RESERVED_FOR_MAX:
+                raise UnschedulableError(f"claim {name!r}: used by {RESERVED_FOR_MAX} pods already")
             found[claim.metadata.uid] = claim
         return list(found.values())
 
@@ -218,10 +219,9 @@ class Scheduler:
 
     async def _reserve(self, pod: Pod, claim: ResourceClaim, result: AllocationResult | None) -> None:
         """Allocate a claim and reserve it for the Pod, or only reserve it."""
-        users = claim.status.reserved_for
-        if any(user.uid == pod.metadata.uid for user in users):
+        if is_reserved_for(claim, pod):
             return
-        status: dict[str, Any] = {"reservedFor": [*users, reservation(pod)]}
+        status: dict[str, Any] = {"reservedFor": [*claim.status.reserved_for, refer_to(pod)]}
         if result is not None:
             status["allocation"] = msgspec.structs.replace(result, allocation_timestamp=self._now())
             if FINALIZER not in claim.metadata.finalizers:

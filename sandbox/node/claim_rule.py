@@ -5,6 +5,7 @@ Source: kubernetes/kubernetes pkg/kubelet/cm/dra/manager.go and k8s.io/dynamic-r
 
 from dra_driver.api.core_v1 import PodResourceClaim
 from dra_driver.api.resource_v1 import ResourceClaim
+from dra_driver.pod_claim import is_made_for, is_reserved_for
 from sandbox.node.claim_record import ClaimRecord
 from sandbox.node.error import NodeError
 from sandbox.node.pod import Container, Pod
@@ -26,18 +27,13 @@ def find_claim_name(pod: Pod, entry: PodResourceClaim) -> str | None:
 def explain_refusal(pod: Pod, entry: PodResourceClaim, claim: ResourceClaim) -> str | None:
     """Say why the Pod may not use the claim, or return None."""
     name = f"claim {claim.metadata.namespace}/{claim.metadata.name}"
-    if entry.resource_claim_template_name is not None and not is_owned(claim, pod.metadata.uid):
+    if entry.resource_claim_template_name is not None and not is_made_for(claim, pod):
         return f"{name}: was not made for pod {pod}"
     if claim.status.allocation is None:
         return f"{name}: not allocated"
-    if not any(user.resource == "pods" and user.uid == pod.metadata.uid for user in claim.status.reserved_for):
+    if not is_reserved_for(claim, pod):
         return f"{name}: not reserved for pod {pod}"
     return None
-
-
-def is_owned(claim: ResourceClaim, pod_uid: str) -> bool:
-    """Tell whether the claim was made for the Pod."""
-    return any(owner.controller and owner.uid == pod_uid for owner in claim.metadata.owner_references)
 
 
 def list_drivers(claim: ResourceClaim) -> tuple[str, ...]:

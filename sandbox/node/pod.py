@@ -7,11 +7,10 @@ import msgspec
 from dra_driver.api.core_v1 import PodCondition, PodResourceClaim, PodResourceClaimStatus
 from dra_driver.api.meta_v1 import JsonObject, ListMeta, ObjectMeta, Time, Wire, constant
 from dra_driver.kube.resource import Resource
+from dra_driver.pod_claim import FINAL_PHASES
 
 RUN_FOR = "sandbox.dra-driver.io/run-for"
 """The annotation that says after how many seconds a Pod's containers end by themselves, as those of a job do."""
-
-_FINAL = ("Succeeded", "Failed")
 
 
 class ContainerClaim(Wire, frozen=True, kw_only=True):
@@ -75,7 +74,7 @@ class Pod(Wire, frozen=True, kw_only=True):
     @property
     def is_final(self) -> bool:
         """Whether its containers have ended for good."""
-        return self.status.phase in _FINAL
+        return self.status.phase in FINAL_PHASES
 
     @property
     def run_for_s(self) -> float | None:

@@ -6,10 +6,10 @@ from controller.patch import (
     build_reservation,
     build_ungating,
 )
-from controller.pod_claim import refer_to
 from dra_driver.api import codec
 from dra_driver.api.core_v1 import Pod
 from dra_driver.api.resource_v1 import AllocationResult, ResourceClaim
+from dra_driver.pod_claim import refer_to
 from tests.support.control import a_claim, a_pod
 from tests.support.control_object import read
 

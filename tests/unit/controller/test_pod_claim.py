@@ -2,10 +2,11 @@ from typing import Any
 
 import pytest
 
-from controller.pod_claim import find_claims, is_live, is_pending, is_reserved_for, is_reserved_only_for, refer_to
+from controller.pod_claim import find_claims, is_pending, is_reserved_only_for
 from dra_driver.api.core_v1 import Pod
-from dra_driver.api.resource_v1 import ResourceClaim
+from dra_driver.api.resource_v1 import ResourceClaim, ResourceClaimStatus
 from dra_driver.kube.resource import ObjectKey, key_of
+from dra_driver.pod_claim import refer_to
 from tests.support.control import Manifest, a_claim, a_pod
 from tests.support.control_object import read
 
@@ -64,35 +65,19 @@ def test_a_claim_of_a_template_must_be_made_for_this_very_pod(change: dict[str, 
     assert bool(found.claims) is is_ours
 
 
-def test_a_reservation_goes_by_uid() -> None:
-    pod = read(a_pod(), Pod)
-    claim = a_claim()
-    claim["status"] = {"reservedFor": [{"resource": "pods", "name": "pod-1", "uid": "uid-earlier"}]}
-    assert not is_reserved_for(read(claim, ResourceClaim), pod)
-    claim["status"]["reservedFor"].append({"resource": "pods", "name": "pod-1", "uid": refer_to(pod).uid})
-    assert is_reserved_for(read(claim, ResourceClaim), pod)
-    assert not is_reserved_only_for(read(claim, ResourceClaim), pod)
-    del claim["status"]["reservedFor"][0]
-    assert is_reserved_only_for(read(claim, ResourceClaim), pod)
+def test_a_claim_may_be_reserved_for_one_pod_only() -> None:
+    pod, other = read(a_pod(), Pod), read(a_pod("other"), Pod)
+    one = ResourceClaim(status=ResourceClaimStatus(reserved_for=(refer_to(pod),)))
+    two = ResourceClaim(status=ResourceClaimStatus(reserved_for=(refer_to(pod), refer_to(other))))
+    assert is_reserved_only_for(one, pod)
+    assert not is_reserved_only_for(one, other)
+    assert not is_reserved_only_for(two, pod)
 
 
 @pytest.mark.parametrize(
-    ("node", "phase", "deleted", "pending", "live"),
-    [
-        ("", "Pending", False, True, True),
-        ("", "", False, True, True),
-        ("", "Pending", True, False, False),
-        ("node-a", "Pending", False, False, True),
-        ("node-a", "Running", True, False, True),
-        ("node-a", "Succeeded", False, False, False),
-        ("", "Failed", False, False, False),
-    ],
+    ("node", "phase", "pending"),
+    [("", "Pending", True), ("node-a", "Pending", False), ("", "Failed", False)],
+    ids=["waits", "has a node", "has failed"],
 )
-def test_a_pod_needs_its_claims_until_it_has_ended(
-    node: str, phase: str, *, deleted: bool, pending: bool, live: bool
-) -> None:
-    manifest = a_pod(nodeName=node) | {"status": {"phase": phase}}
-    if deleted:
-        manifest["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    pod = read(manifest, Pod)
-    assert (is_pending(pod), is_live(pod)) == (pending, live)
+def test_a_pod_is_pending_until_it_has_a_node(node: str, phase: str, *, pending: bool) -> None:
+    assert is_pending(read(a_pod(nodeName=node) | {"status": {"phase": phase}}, Pod)) is pending

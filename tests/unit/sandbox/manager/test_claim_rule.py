@@ -14,7 +14,8 @@ from dra_driver.api.resource_v1 import (
     ResourceClaimTemplate,
     ResourceClaimTemplateSpec,
 )
-from sandbox.manager.claim_rule import FINALIZER, build_claim, find_made_claim, is_done, plan_release
+from dra_driver.pod_claim import FINALIZER
+from sandbox.manager.claim_rule import build_claim, find_made_claim, plan_release
 
 ENTRY = PodResourceClaim(name="gpu", resource_claim_template_name="template")
 USER = ResourceClaimConsumerReference(resource="pods", name="pod", uid="uid-1")
@@ -37,21 +38,6 @@ def a_claim(*users: ResourceClaimConsumerReference, finalizer: bool = True, dele
         ),
         status=ResourceClaimStatus(allocation=AllocationResult(), reserved_for=users),
     )
-
-
-@pytest.mark.parametrize(
-    ("pod", "done"),
-    [
-        (a_pod(), False),
-        (a_pod(node="node-a", deleted=True), False),
-        (a_pod(deleted=True), True),
-        (a_pod(node="node-a", phase="Succeeded"), True),
-        (a_pod(node="node-a", phase="Failed"), True),
-    ],
-    ids=["waits", "ends on its node", "never ran", "succeeded", "failed"],
-)
-def test_a_pod_is_done_when_no_node_has_anything_of_it(pod: Pod, *, done: bool) -> None:
-    assert is_done(pod) is done
 
 
 def test_a_claim_from_a_template_belongs_to_its_pod_and_is_found_again() -> None:
