@@ -3,7 +3,7 @@
 import asyncio
 import random
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, assert_never
@@ -19,7 +19,7 @@ from controller.past import Pasts
 from controller.pod_claim import is_pending
 from controller.pod_writer import PodWriter
 from controller.queue import Queue
-from controller.state import Effect, State
+from controller.state import Effect, Flight, State
 from controller.sweeper import Sweeper
 from controller.teller import Teller
 from controller.writer import GivenUpError
@@ -32,6 +32,7 @@ log = structlog.get_logger(__name__)
 
 _WRITERS: Final = 32
 _BREATH_S: Final = 0.005
+_RESTART_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +103,8 @@ class Leader:
             async with asyncio.TaskGroup() as tasks:
                 try:
                     self._add_all()
-                    tasks.create_task(self._sweep().run())
-                    tasks.create_task(self.teller.run())
-                    tasks.create_task(self.effort.run())
+                    for work in (self._sweep().run, self.teller.run, self.effort.run):
+                        tasks.create_task(_keep_on(work))
                     while True:
                         await self._decide(await self.queue.next(), tasks)
                 except asyncio.CancelledError:
@@ -132,12 +132,14 @@ class Leader:
 
     async def _decide(self, key: ObjectKey, tasks: asyncio.TaskGroup) -> None:
         """Decide about one Pod, and start to write what was decided."""
-        pod = self.state.pods.get(key)
-        if pod is None:
-            self.queue.done(key)
-            return
         while len(self._writes) >= _WRITERS:
             await asyncio.wait(self._writes, return_when=asyncio.FIRST_COMPLETED)
+        pod = self.state.pods.get(key)
+        if pod is None:
+            # It may have gone while it was decided, and what came of that was noted afterwards.
+            self._forget(key)
+            self.queue.done(key)
+            return
         started = self.monotonic()
         hint = self.effort.hints.pop(key, None)
         decision = await self._find_decision(pod, hint)
@@ -241,7 +243,8 @@ class Leader:
     def _land(self, pod: Pod, place: Place, flying: set[ObjectKey], *, is_written: bool) -> None:
         """Believe what the watch tells, but for what may still arrive: its devices are kept until it cannot."""
         self.state.land(flying)
-        late = [key for claim, _ in place.allocations if (key := key_of(claim)) not in flying]
+        keys = {key_of(claim) for claim, _ in place.allocations} - flying
+        late = {key: flight for key, flight in self.state.flights.items() if key in keys}
         if late:
             asyncio.get_running_loop().call_later(self.timing.unknown_s, self._land_late, late)
         if not is_written:
@@ -249,8 +252,9 @@ class Leader:
             self.state.forget_choice(pod)
             self.queue.retry_refused()
 
-    def _land_late(self, keys: list[ObjectKey]) -> None:
-        self.state.land(keys)
+    def _land_late(self, flights: Mapping[ObjectKey, Flight]) -> None:
+        """Believe what the watch tells, but where the claim was decided about anew meanwhile."""
+        self.state.land([key for key, flight in flights.items() if self.state.flights.get(key) is flight])
         self.queue.retry_refused()
 
     async def _take_back(self, key: ObjectKey, pod: Pod, claims: tuple[ResourceClaim, ...]) -> None:
@@ -287,7 +291,7 @@ class Leader:
         return self.pasts.find_avoided(pod, self.monotonic(), self.timing.avoid_s, has_unallocated=has_unallocated)
 
     def _tell_written(self, pod: Pod, place: Place) -> None:
-        if place.node:
+        if place.node and self._wanted(pod)():
             self.pasts.place(pod, place.node)
         waited_s = _age_s(pod)
         if is_gated(pod):
@@ -306,6 +310,16 @@ class Leader:
         self.queue.forget(key)
         self.pasts.forget(key)
         self.effort.forget(key)
+
+
+async def _keep_on(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run what goes on in the background; a fault that one object brings to light does not keep others waiting."""
+    while True:
+        try:
+            await work()
+        except Exception:
+            log.exception("background work failed", work=work.__qualname__)
+            await asyncio.sleep(_RESTART_S)
 
 
 async def _run_steps(steps: Steps) -> Decision:

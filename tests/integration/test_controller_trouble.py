@@ -8,6 +8,7 @@ from structlog.testing import capture_logs
 
 from controller.app import Pace
 from controller.decider import Decider, Steps
+from controller.decision import Refuse
 from controller.metric import PodState
 from dra_driver.api.core_v1 import Pod
 from tests.support.api_fault import Fault
@@ -289,3 +290,23 @@ async def decide_with_a_fault(control: ControlPlane, pace: Pace) -> None:
         control.put(a_claim("one"), a_pod("pod-1", "one"), a_claim("two"), a_pod("pod-2", "two"))
         await until(lambda: not control.is_gated("pod-2"))
         await until(lambda: control.events("pod-1"))
+
+
+async def test_a_refusal_that_cannot_be_explained_keeps_nobody_waiting(control: ControlPlane) -> None:
+    control.put_cluster(node_a=["gpu-0"])
+    with capture_logs() as logs:
+        async with control.controller() as run:
+            teller = run.controller.leader.teller
+            explain = teller.explain
+
+            def explain_with_a_fault(pod: Pod, refusal: Refuse) -> str:
+                if pod.metadata.name == "pod-1":
+                    raise KeyError("a fault")
+                return explain(pod, refusal)
+
+            teller.explain = explain_with_a_fault
+            control.put(a_pod("pod-1", "missing"), a_pod("pod-2", "missing"))
+            await until(lambda: control.events("pod-2"))
+            control.put(a_claim(), a_pod("pod-3", "claim-1"))
+            await until(lambda: not control.is_gated("pod-3"))
+    assert [line["work"] for line in logs if line["event"] == "background work failed"] == ["Teller.run"]
