@@ -102,7 +102,8 @@ def explain_misfit(table: Table, misfit: Misfit, alternative: Alternative, candi
 def _values(table: Table, misfit: Misfit, alternative: Alternative, candidate: Candidate) -> tuple[str, str]:
     match misfit:
         case Misfit.CLASS_SELECTOR:
-            return _false_selector(table, candidate, alternative.device_class.spec.selectors)
+            seen, _ = _false_selector(table, candidate, alternative.device_class.spec.selectors)
+            return seen, f"class {alternative.device_class.metadata.name}"
         case Misfit.REQUEST_SELECTOR:
             return _false_selector(table, candidate, alternative.selectors)
         case Misfit.CAPACITY:

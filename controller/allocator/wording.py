@@ -26,7 +26,8 @@ def word_reasons(reasons: Counter[Reason]) -> list[tuple[int, str]]:
     """
     by_code: dict[ReasonCode, Counter[Reason]] = {}
     for reason, count in reasons.items():
-        by_code.setdefault(reason.code, Counter())[reason] += count
+        known = Reason(ReasonCode.IN_USE, reason.subject) if _is_used_up(reason) else reason
+        by_code.setdefault(known.code, Counter())[known] += count
     said: Counter[tuple[str, str]] = Counter()
     for group in by_code.values():
         for words, count in _word_group(group).items():
@@ -76,11 +77,17 @@ def _word_selectors(reasons: Sequence[Reason]) -> tuple[str, str]:
     expressions = {reason.wanted for reason in reasons}
     if len(names) == 1 and names.isdisjoint(("no", "false")) and not any(", " in reason.seen for reason in reasons):
         return f"has another {min(names)}", f"have another {min(names)}"
+    if reasons[0].code is ReasonCode.CLASS_SELECTOR:
+        return f"is not of {reasons[0].wanted}", f"are not of {reasons[0].wanted}"
     if len(expressions) > 1:
-        of = "the class" if reasons[0].code is ReasonCode.CLASS_SELECTOR else "the request"
-        return f"does not match the selectors of {of}", f"do not match the selectors of {of}"
+        return "does not match the selectors of the request", "do not match the selectors of the request"
     expression = _quote(min(expressions))
     return f"does not match {expression}", f"do not match {expression}"
+
+
+def _is_used_up(reason: Reason) -> bool:
+    """Tell whether nothing is left of a capacity that is asked for: whoever has all of it has the device."""
+    return reason.code is ReasonCode.ROOM and any(part.endswith(" 0") for part in reason.seen.split(", "))
 
 
 def _quote(expression: str) -> str:

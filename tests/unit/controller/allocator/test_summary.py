@@ -159,6 +159,25 @@ def test_what_devices_lack_is_said_once() -> None:
     )
 
 
+def test_a_device_of_which_nothing_is_left_is_in_use() -> None:
+    memory = {"requestPolicy": {"default": "80Gi", "validRange": {"min": "0", "step": "1Gi"}}, "value": "80Gi"}
+    shared = {"capacity": {"memory": memory}, "allowMultipleAllocations": True}
+    cluster = a_cluster(a=[a_device("full", shared), a_device("part", shared)])
+    for device, amount in (("full", "80Gi"), ("part", "8Gi")):
+        cluster.set_claim(a_holder(device, pool="a", shareID="s", consumedCapacity={"memory": amount}))
+    text = "request gpu: 2 of 2 devices match, 1 in use, 1 with too little left (memory 72Gi, want memory 80Gi)"
+    assert said(cluster, a_claim(a_request("gpu"))) == text
+
+
+def test_what_the_class_does_not_mean_is_said_by_the_name_of_the_class() -> None:
+    devices = [a_device(f"g{index}", numa=index, size=index) for index in range(3)]
+    cluster = a_cluster(a=devices)
+    attributes = f'device.attributes["{DRIVER}"]'
+    cluster.set_class(a_class("any", f"{attributes}.numa > 5 || {attributes}.size > 5"))
+    text = "request gpu: none of 3 devices matches: all are not of class any"
+    assert said(cluster, a_claim(a_request("gpu"))) == text
+
+
 def test_a_device_that_several_nodes_have_counts_once() -> None:
     cluster = a_cluster(a=(), b=(), c=())
     cluster.set_slice(a_slice(*devices_of(2), pool="shared", allNodes=True))
