@@ -19,7 +19,7 @@ from dra_driver.api.core_v1 import Node, Pod
 from dra_driver.api.resource_v1 import AllocationResult, DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from dra_driver.kube.resource import ObjectKey, key_of
 from dra_driver.kube.view import parse_version
-from dra_driver.pod_claim import is_reserved_for
+from dra_driver.pod_claim import is_live, is_reserved_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +198,8 @@ class State:
                 self.users.setdefault(claim, set()).add(key)
         if old is not None and (pod is None or pod.metadata.uid != old.metadata.uid or not is_pending(pod)):
             self._chosen.pop(old.metadata.uid, None)
+        if old is not None and (pod is None or pod.metadata.uid != old.metadata.uid or not is_live(pod)):
+            self._forget_promises(old)
         before = self._counted.get(key)
         self._count_pod(key)
         freed = before is not None and key not in self._counted
@@ -288,13 +290,21 @@ class State:
             return True
         return claim.status.allocation is not None
 
+    def _forget_promises(self, pod: Pod) -> None:
+        """Expect nothing any more for a Pod that is gone."""
+        flights = ((key, self.flights.get(key)) for key in find_keys(pod))
+        self.land([key for key, flight in flights if flight is not None and not flight.is_own])
+
     def _count_pod(self, key: ObjectKey) -> None:
         """Count what a Pod requests where it runs or is going to."""
         before = self._counted.pop(key, None)
         if before is not None:
-            self.requested[before[0]].remove(before[1])
+            requested = self.requested[before[0]]
+            requested.remove(before[1])
+            if not requested.pods:
+                del self.requested[before[0]]
         pod = self.pods.get(key)
-        if pod is None:
+        if pod is None or not is_live(pod):
             return
         node = pod.spec.node_name or (self.chosen_node(pod) if is_pending(pod) else "")
         if node:

@@ -5,6 +5,7 @@ import pytest
 from controller.allocator import Policy
 from controller.decider import Decider
 from controller.decision import Code, Leave, Place, Refuse, TakeBack
+from dra_driver.api.core_v1 import Pod
 from dra_driver.kube.resource import ObjectKey
 from tests.support.control import (
     Manifest,
@@ -15,7 +16,7 @@ from tests.support.control import (
     a_pod,
     a_slice,
 )
-from tests.support.control_object import a_state, decide, learn
+from tests.support.control_object import a_state, decide, learn, read
 
 
 def a_cluster(*manifests: Manifest) -> Decider:
@@ -124,6 +125,34 @@ def test_a_claim_of_kube_scheduler_is_promised_a_device_of_its_own() -> None:
     assert names(place) == (["claim-1"], [], ["nic"])
     assert isinstance(place, Place)
     assert place.node == "node-b"
+
+
+def test_what_is_promised_to_a_pod_that_is_gone_is_free_again() -> None:
+    nic = a_slice("node-b", a_device("nic-0", taints=()), driver="nic.example.com")
+    network = a_class("network", labels={}, driver="nic.example.com")
+    claims = [a_claim(), a_claim("nic", classes=["network"])]
+    decider = a_cluster(nic, network, *claims, a_pod("pod-1", "nic", "claim-1"))
+    place = decide(decider)
+    assert isinstance(place, Place)
+    decider.state.promise(place.promises)
+    assert decider.state.foreign.state.whole
+    decider.state.set_pod(ObjectKey("default", "pod-1"), None)
+    assert not decider.state.foreign.state.whole
+
+
+def test_a_pod_that_ends_makes_room_as_one_does_that_goes() -> None:
+    state = a_cluster(a_pod("pod-1", nodeName="node-a")).state
+    pod = read(a_pod("pod-1", nodeName="node-a") | {"status": {"phase": "Succeeded"}}, Pod)
+    assert state.set_pod(ObjectKey("default", "pod-1"), pod).may_help
+    assert not state.set_pod(ObjectKey("default", "pod-1"), None).may_help
+
+
+def test_nothing_is_kept_of_what_pods_requested_on_a_node_once_all_are_gone() -> None:
+    decider = a_cluster(a_pod("pod-1", nodeName="node-a"), a_pod("pod-2", nodeName="node-a"))
+    assert decider.state.requested["node-a"].pods == 2
+    for name in ("pod-1", "pod-2"):
+        decider.state.set_pod(ObjectKey("default", name), None)
+    assert not decider.state.requested
 
 
 def test_a_pool_of_the_controller_serves_no_claim_of_kube_scheduler() -> None:
