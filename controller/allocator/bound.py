@@ -227,10 +227,6 @@ def _is_sum_short(
     return any(amount > left.get(key, 0) for key, amount in wanted.items())
 
 
-def _least(left: Mapping[Hashable, int], right: Mapping[Hashable, int]) -> dict[Hashable, int]:
-    return {key: min(amount, right[key]) for key, amount in left.items() if key in right}
-
-
 def _counter_demand(ledger: Ledger, part: Part) -> dict[Hashable, int]:
     candidate = ledger.table.candidates[part[1].index]
     if not candidate.consumption or is_charged(ledger, part[1].index) or is_shareable(ledger, part[1].index):

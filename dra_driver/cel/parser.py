@@ -39,7 +39,6 @@ _OPERATORS: Final = {
     "in": "@in",
     **{text: f"_{text}_" for text in ("<", "<=", ">=", ">", "==", "!=", "+", "-", "*", "/", "%", "&&", "||")},
 }
-_CLOSERS: Final = {"(": ")", "[": "]", "{": "}"}
 
 
 def parse(expression: str) -> Node:

@@ -4,7 +4,7 @@ import json
 import queue
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
@@ -40,11 +40,6 @@ class Referee:
         """Put one question and wait for the answer."""
         self.begin(question)
         return self.finish()
-
-    def ask_each(self, questions: Sequence[Question]) -> Iterator[Answer]:
-        """Put questions one after the other."""
-        for question in questions:
-            yield self.ask(question)
 
     def begin(self, question: Question) -> None:
         """Put a question; `finish` gives the answer. There is one question at a time."""
