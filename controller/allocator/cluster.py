@@ -6,8 +6,7 @@ their devices. Allocations are summed one by one. Nodes that look alike to a cla
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import filterfalse
-from typing import Final
+from typing import Final, TypeAlias
 
 from controller.allocator.alike import shared_slices
 from controller.allocator.allocation import (
@@ -22,16 +21,8 @@ from controller.allocator.allocation import (
 from controller.allocator.error import AllocationError
 from controller.allocator.feature import Features
 from controller.allocator.joining import Group, Joined, join_groups
-from controller.allocator.look import (
-    Glance,
-    Look,
-    Numbers,
-    Sight,
-    find_glance,
-    forget_numbers,
-    look_at_node,
-    see_devices,
-)
+from controller.allocator.look import Look
+from controller.allocator.lookout import Lookout, find_hopeful
 from controller.allocator.policy import Policy
 from controller.allocator.pool import Pool, gather_pools
 from controller.allocator.relaxation import Question
@@ -45,10 +36,10 @@ from dra_driver.api.codec import encode
 from dra_driver.api.core_v1 import Node
 from dra_driver.api.resource_v1 import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 
-_LOOKS_MAX: Final = 16
-_SHAPES_MAX: Final = 256
 _TABLES_MAX: Final = 1024
-_NUMBERS_MAX: Final = 100_000
+
+_Kind: TypeAlias = tuple[Look, frozenset[str]]
+"""Nodes are explained alike that look alike and use the same slices of more than one node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +63,6 @@ class Unplaced:
 
 
 @dataclass(slots=True)
-class _Refusals:
-    """How nodes look that were refused, and which nodes look like that now."""
-
-    looks: set[Look] = field(default_factory=set)
-    nodes: set[str] = field(default_factory=set)
-
-
-@dataclass(slots=True)
 class Cluster:
     """Nodes, slices, classes, taint rules and claims by name; nothing is shared with the caller."""
 
@@ -97,21 +80,19 @@ class Cluster:
     _stocks: dict[str, Stock] = field(default_factory=dict)
     _users: dict[PoolId, set[str]] = field(default_factory=dict)
     _relied: dict[str, set[PoolId]] = field(default_factory=dict)
-    _looks: dict[Glance, dict[str, Look]] = field(default_factory=dict)
-    _sights: dict[Glance, dict[str, Sight]] = field(default_factory=dict)
     _tables: dict[tuple[str | bytes, ...], Table] = field(default_factory=dict)
-    _numbers: Numbers = field(default_factory=dict)
-    _refused: dict[tuple[bytes, ...], _Refusals] = field(default_factory=dict)
+    _lookout: Lookout = field(init=False)
 
     def __post_init__(self) -> None:
         self.state = AllocatedState(self.features.consumable_capacity)
+        self._lookout = Lookout(self.nodes, self.pools, self.state, self.selectors)
 
     def set_node(self, node: Node) -> None:
         """Add a node, or replace it."""
         name = node.metadata.name
         old = self.nodes.get(name)
         self.nodes[name] = node
-        self._forget_looks(name)
+        self._lookout.look_again(name)
         if old is None or _seen(old) != _seen(node):
             self._forget([name])
 
@@ -124,13 +105,13 @@ class Cluster:
         """Add a class, or replace it."""
         self.classes[device_class.metadata.name] = device_class
         self._tables.clear()
-        self._refused.clear()
+        self._lookout.forget_refusals()
 
     def remove_class(self, name: str) -> None:
         """Forget a class."""
         self.classes.pop(name, None)
         self._tables.clear()
-        self._refused.clear()
+        self._lookout.forget_refusals()
 
     def set_slice(self, slice_: ResourceSlice) -> None:
         """Add a slice, or replace it."""
@@ -208,12 +189,11 @@ class Cluster:
 
         Raises AllocationError where no other node can help.
         """
-        self._forget_numbers()
-        refused = self._refusals_of(claims)
+        look_at, refused = self._lookout.look_for(claims, self.classes)
         tried: set[Look] = set()
         undecided: list[str] = []
         errors: dict[str, str] = {}
-        for node, look in self._hopeful(nodes, find_glance(claims, self.classes), refused):
+        for node, look in find_hopeful(nodes, look_at, refused):
             if look in tried:
                 continue
             tried.add(look)
@@ -229,8 +209,7 @@ class Cluster:
             if isinstance(answer, Undecided):
                 undecided.append(node)
             else:
-                refused.looks.add(look)
-                refused.nodes.add(node)
+                refused.add(node, look)
         return Unplaced(len(tried), tuple(undecided), errors)
 
     def explain(
@@ -245,14 +224,12 @@ class Cluster:
 
         Raises KeyError for an unknown node.
         """
-        self._forget_numbers()
-        glance = find_glance(claims, self.classes)
-        looks = self._looks_of(glance)
-        groups: dict[tuple[Look, frozenset[str]], list[str]] = {}
+        look_at, _ = self._lookout.look_for(claims, self.classes)
+        groups: dict[_Kind, list[str]] = {}
         broken: list[Group] = []
         for node in sorted(set(nodes)):
             try:
-                look = looks[node] = self._look(glance, node) if node not in looks else looks[node]
+                look = look_at(node)
                 shared = shared_slices(self.pools(node)) if self._index.shared else frozenset[str]()
                 groups.setdefault((look, shared), []).append(node)
             except AllocationError as error:
@@ -316,66 +293,13 @@ class Cluster:
     def _gather(self, node: str, completed: frozenset[PoolId] = frozenset()) -> tuple[Pool, ...]:
         return gather_pools(self.nodes[node], self._index, self.features, completed)
 
-    def _hopeful(self, nodes: Iterable[str], glance: Glance, refused: _Refusals) -> Iterator[tuple[str, Look]]:
-        """Yield the nodes that do not look like refused ones, and how they look."""
-        looks = self._looks_of(glance)
-        for node in filterfalse(refused.nodes.__contains__, nodes):
-            look = looks.get(node)
-            if look is None:
-                look = looks[node] = self._look(glance, node)
-            if look in refused.looks:
-                refused.nodes.add(node)
-            else:
-                yield node, look
-
-    def _refusals_of(self, claims: Sequence[ResourceClaim]) -> _Refusals:
-        """Give what was refused to claims like these; it is added to."""
-        shape = tuple(encode(claim.spec) for claim in claims)
-        if len(self._refused) >= _SHAPES_MAX:
-            self._refused.clear()
-        return self._refused.setdefault(shape, _Refusals())
-
-    def _looks_of(self, glance: Glance) -> dict[str, Look]:
-        """Give how nodes look to claims with this glance, as far as that is known; it is added to."""
-        looks = self._looks.get(glance)
-        if looks is None:
-            if len(self._looks) >= _LOOKS_MAX:
-                self._looks.clear()
-                self._sights.clear()
-            looks = self._looks[glance] = {}
-        return looks
-
-    def _look(self, glance: Glance, node: str) -> Look:
-        """Look at a node."""
-        sights = self._sights.setdefault(glance, {})
-        sight = sights.get(node)
-        pools = self.pools(node)
-        if sight is None:
-            sight = see_devices(self.nodes[node], pools, glance, self.selectors, self._numbers)
-            sights[node] = sight
-        return look_at_node(pools, sight, self.state, self._numbers)
-
-    def _forget_numbers(self) -> None:
-        """Start to number anew once numbers are many."""
-        if len(self._numbers) >= _NUMBERS_MAX:
-            self._looks.clear()
-            self._sights.clear()
-            forget_numbers(self._numbers)
-            self._refused.clear()
-
-    def _forget_looks(self, node: str) -> None:
-        for looks in self._looks.values():
-            looks.pop(node, None)
-        for refused in self._refused.values():
-            refused.nodes.discard(node)
-
     def _look_again(self, claim: ResourceClaim) -> None:
         """Forget how nodes look whose devices a claim holds or held."""
         if claim.status.allocation is None:
             return
         for result in claim.status.allocation.devices.results:
             for node in self._users.get((result.driver, result.pool), ()):
-                self._forget_looks(node)
+                self._lookout.look_again(node)
 
     def _taint(self, slices: Iterable[ResourceSlice]) -> Iterator[ResourceSlice]:
         if not self._rules or not self.features.device_taints:
@@ -397,15 +321,15 @@ class Cluster:
 
     def _forget(self, nodes: Iterable[str]) -> None:
         for node in nodes:
-            self._forget_looks(node)
-            for sights in self._sights.values():
-                sights.pop(node, None)
+            self._lookout.forget(node)
             stock = self._stocks.pop(node, None)
             for pool in self._pools.pop(node, ()):
                 if stock is not None:
                     self.state.unwatch(*pool.id, stock)
             for id_ in self._relied.pop(node, ()):
                 self._users[id_].discard(node)
+                if not self._users[id_]:
+                    del self._users[id_]
 
 
 def _seen(node: Node) -> tuple[dict[str, str], tuple[str, ...]]:
