@@ -43,7 +43,7 @@ def _options(
     help="""Watch claims go from YAML to prepared containers.
 
     A cluster runs in this process: no GPU, no cluster and no root are needed. Each scene shows the YAML, what happened,
-    and why: published devices, two cards of one NVLink domain, shares of one card, a hardware partition, a list of
+    and why: published devices, two devices of one NVLink domain, shares of one device, a hardware partition, a list of
     priorities, a claim that does not fit and the reason, the files that a container gets, and the deletion that frees
     all.
 

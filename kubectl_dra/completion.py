@@ -10,14 +10,14 @@ import shlex
 import sys
 from typing import Final
 
+from kubectl_dra.cli import app
+
 _NO_FILES: Final = ":4"
 _PROGRAM: Final = "kubectl-dra"
 
 
 def main() -> None:
     """Write the candidates for the words of the command line."""
-    from kubectl_dra.cli import app  # noqa: PLC0415 - nobody else needs it here
-
     words = [_PROGRAM, *(sys.argv[1:] or [""])]
     os.environ["_KUBECTL_DRA_COMPLETE"] = "complete_bash"
     os.environ["COMP_WORDS"] = shlex.join(words[:-1]) + " " + words[-1]

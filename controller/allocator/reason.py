@@ -55,7 +55,7 @@ MEANINGS: Final[Mapping[ReasonCode, str]] = {
     ReasonCode.POOL_INVALID: "the pool's slices contradict each other",
     ReasonCode.IN_USE: "another claim holds the device, or shares of it",
     ReasonCode.ROOM: "what is left of the device's capacity is less than is asked for",
-    ReasonCode.COUNTERS: "what is left of the counters of the device's card is less than it takes",
+    ReasonCode.COUNTERS: "what is left of the counters that the device draws from is less than it takes",
     ReasonCode.ERROR: "a selector ends with an error for the device",
     ReasonCode.COMPILE: "a selector does not compile",
     ReasonCode.LIMIT: "the claim asks for more devices than a claim may have",

@@ -16,7 +16,7 @@ from kubectl_dra.demo.stage import Stage, check
 Act = Callable[[Stage], Awaitable[Sequence[Exhibit]]]
 
 PROFILES: Final = ("h100x8", "a100x8", "ascend910b3x8")
-"""The nodes of the demo: NVIDIA cards joined by NVLink, cards with MIG partitions, and Ascend NPUs."""
+"""The nodes of the demo: NVIDIA GPUs joined by NVLink, GPUs with MIG partitions, and Ascend NPUs."""
 
 _SHIM_FOLDER: Final = "/etc/dra-driver/shim.d/"
 _SHARED: Final = ("share-a", "share-b")
@@ -40,7 +40,7 @@ async def show_devices(stage: Stage) -> Sequence[Exhibit]:
     wholes: defaultdict[tuple[str, ...], list[Device]] = defaultdict(list)
     partitions: Counter[str] = Counter()
     for node, device in stage.devices():
-        if _value(device, "partition"):
+        if not _is_whole(device):
             partitions[node] += 1
         else:
             names = ("model", "type", "linkType")
@@ -62,7 +62,7 @@ async def show_devices(stage: Stage) -> Sequence[Exhibit]:
 
 
 async def show_pair(stage: Stage) -> Sequence[Exhibit]:
-    """Two cards of one NVLink domain."""
+    """Two devices of one NVLink domain."""
     pod = await stage.running("pair")
     results = stage.results(stage.claim("pair"))
     devices = [stage.device(result) for result in results]
@@ -81,11 +81,11 @@ async def show_pair(stage: Stage) -> Sequence[Exhibit]:
 
 
 async def show_shares(stage: Stage) -> Sequence[Exhibit]:
-    """Two claims on one card."""
+    """Two claims on one device."""
     pods = [await stage.running(name) for name in _SHARED]
     claims = [stage.claim_of(pod) for pod in pods]
     results = [result for claim in claims for result in stage.results(claim)]
-    check(len({(result.pool, result.device) for result in results}) == 1, "both claims on one card")
+    check(len({(result.pool, result.device) for result in results}) == 1, "both claims on one device")
     check(len({result.share_id for result in results} - {None}) == len(_SHARED), "a share ID for each claim")
     device = stage.device(results[0])
     rows = [
@@ -101,7 +101,8 @@ async def show_shares(stage: Stage) -> Sequence[Exhibit]:
     total = device.capacity["memory"].value
     used = sum(result.consumed_capacity["memory"].value() for result in results)
     check(used == len(_SHARED) * 8 * _GIB, "8Gi for each claim")
-    taken = f"{_gib(used)} of {_bytes(total)} and 60 of 100 cores are taken"
+    cores = sum(result.consumed_capacity["cores"].value() for result in results)
+    taken = f"{_gib(used)} of {_bytes(total)} and {cores} of {device.capacity['cores'].value} cores are taken"
     return (
         Table(("claim", "device", "memory", "cores", "share"), rows),
         Fact(f"one {_value(device, 'model')}, two containers: {taken}"),
@@ -115,7 +116,7 @@ async def show_partition(stage: Stage) -> Sequence[Exhibit]:
     device = stage.device(result)
     check(_value(device, "partition") is True, "a partition")
     check(_value(device, "partitionProfile") == "1g.10gb", "the profile 1g.10gb")
-    made = [Path(path).stem for path in stage.leftovers() if "/partitions/" in path]
+    made = [path.stem for path in stage.leftovers() if path.parent.name == "partitions"]
     check(made == [result.device], "the partition made on the card")
     consumed = ", ".join(
         f"{name} {counter.value}" for each in device.consumes_counters for name, counter in each.counters.items()
@@ -133,15 +134,20 @@ async def show_priority(stage: Stage) -> Sequence[Exhibit]:
     pod = await stage.running("priority")
     results = stage.results(stage.claim("priority"))
     devices = [stage.device(result) for result in results]
-    check({result.request for result in results} == {"card/ascend"}, "the second alternative")
+    check({result.request for result in results} == {"devices/ascend"}, "the second alternative")
     check({_value(device, "model") for device in devices} == {"910B3"}, "Ascend 910B3")
+    used = {(result.pool, result.device) for claim in stage.claims() for result in stage.results(claim)}
+    wholes = [(node, device) for node, device in stage.devices() if _is_whole(device)]
+    h100 = [(node, device.name) for node, device in wholes if _value(device, "model") == "H100"]
+    free = sum(device not in used for device in h100)
+    check(free < len(results), "too few H100 for the first alternative")
     rows = [
-        ("h100", "6 H100", "no: 5 of 8 are free"),
+        ("h100", "6 H100", f"no: {free} of {len(h100)} are free"),
         ("ascend", "6 910B3", f"yes, on {pod.spec.node_name}"),
     ]
     return (
         Table(("alternative", "wants", "taken"), rows),
-        Fact(f"{len(results)} Ascend 910B3 for the request card/ascend; the Pod did not change a word"),
+        Fact(f"{len(results)} Ascend 910B3 for the request devices/ascend; the Pod did not change a word"),
     )
 
 
@@ -183,7 +189,7 @@ async def show_container(stage: Stage) -> Sequence[Exhibit]:
         Code(f"CDI spec: {_relative(path)}", format_json(spec), "json"),
         Code(f"shim config, mounted below {_SHIM_FOLDER}", shim.rstrip(), "text"),
         Code(f"OCI config: {_relative(config_path)}, in parts", format_json(excerpt), "json"),
-        Fact("the container sees its one card, and finds its limits: 8Gi and 30 % of the compute"),
+        Fact("the container sees its one device, and finds the limits that a shim is to hold it to: 8Gi and 30 cores"),
     )
 
 
@@ -195,7 +201,7 @@ async def show_deletion(stage: Stage) -> Sequence[Exhibit]:
     domains = {_value(stage.device(result), "nvlinkDomain") for result in stage.results(stage.claim("too-large"))}
     check(len(domains) == 1, "six H100 of one NVLink domain")
     first = Fact(
-        f"with the cards of three Pods free, pod too-large runs on {waited.spec.node_name}: 6 H100 of one domain"
+        f"with the devices of three Pods free, pod too-large runs on {waited.spec.node_name}: 6 H100 of one domain"
     )
     for name in ("partition", "priority", "too-large"):
         await stage.delete(PODS, name)
@@ -228,8 +234,8 @@ SCENES: Final = (
         "pair",
     ),
     Scene(
-        "Two claims share one card by memory and cores",
-        "A claim that asks for a part of the memory shares the card; cores are its part of the compute, in percent. "
+        "Two claims share one device by memory and cores",
+        "A claim that asks for a part of the memory shares the device; cores are its part of the compute, in percent. "
         "Each Pod gets a claim of its own from the template, and the next share goes where room is left.",
         "both Pods to run",
         show_shares,
@@ -285,6 +291,10 @@ def _attribute(value: DeviceAttribute | None) -> Any:
 
 def _value(device: Device, name: str) -> Any:
     return _attribute(device.attributes.get(name))
+
+
+def _is_whole(device: Device) -> bool:
+    return not _value(device, "partition")
 
 
 def _bytes(quantity: Quantity) -> str:

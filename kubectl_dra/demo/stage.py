@@ -71,11 +71,11 @@ class Stage:
         await self.sandbox.client.delete(resource, name, namespace=NAMESPACE)
 
     async def until(self, what: str, probe: Callable[[], _T | None]) -> _T:
-        """Wait until `probe` gives something that is true, and return it."""
+        """Wait until `probe` gives something that is true, and return it. `what` names it: `pod pair: running`."""
         deadline = time.monotonic() + _PATIENCE_S
         while not (found := probe()):
             if time.monotonic() > deadline:
-                raise DemoError(f"demo: {what} did not happen within {_PATIENCE_S:.0f} seconds")
+                raise DemoError(f"{what}: not so yet, want it within {_PATIENCE_S:.0f} s")
             await asyncio.sleep(_POLL_S)
         return found
 
@@ -126,8 +126,6 @@ class Stage:
                 return device
         raise DemoError(f"device {result.pool}/{result.device}: not published")
 
-    # What is on the nodes.
-
     def cdi_spec(self, pod: Pod, claim: ResourceClaim) -> tuple[Path, dict[str, Any]]:
         """Return the CDI spec of a claim on the Pod's node. Raises DemoError if it is not there."""
         folder = self.sandbox.nodes[pod.spec.node_name].cdi_dir
@@ -148,18 +146,6 @@ class Stage:
             raise DemoError(f"{path}: {error}") from error
         return path, content
 
-    def leftovers(self) -> list[str]:
-        """List what is on the nodes for claims: CDI specs, claim records, shim configs, partitions, containers."""
-        found = []
-        for node in self.sandbox.nodes.values():
-            plugin = node.plugin_settings.plugin_dir
-            folders = [
-                node.cdi_dir,
-                plugin / "claims",
-                plugin / "shim",
-                plugin / "simulated" / "partitions",
-                node.folder / "pods",
-            ]
-            paths = [path for folder in folders if folder.is_dir() for path in folder.iterdir()]
-            found += [str(path) for path in paths if not path.name.startswith(".")]
-        return found
+    def leftovers(self) -> list[Path]:
+        """List what is on the nodes for claims and containers."""
+        return [path for node in self.sandbox.nodes.values() for path in node.leftovers()]

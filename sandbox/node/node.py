@@ -87,6 +87,13 @@ class SimulatedNode:
         """The file that changes the node's devices."""
         return self.folder / "overrides.yaml"
 
+    def leftovers(self) -> list[Path]:
+        """List the files of claims and containers: CDI specs, claim records, shim configs, partitions, containers."""
+        state = self.plugin_settings.plugin_dir
+        kept = (state / "claims", state / "shim", state / "simulated" / "partitions")
+        folders = [folder for folder in (self.cdi_dir, *kept, self.folder / "pods") if folder.is_dir()]
+        return [path for folder in folders for path in folder.iterdir() if not path.name.startswith(".")]
+
     async def start(self) -> None:
         """Register the Node, and start kubelet and plugin. Raises DraError; `stop` is to be called all the same."""
         self.plugin_settings.registry_dir.mkdir(parents=True, exist_ok=True)

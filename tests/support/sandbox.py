@@ -177,17 +177,9 @@ class Cluster:
         results = [result for each in allocations if each is not None for result in each.devices.results]
         return sorted(f"{result.pool}/{result.device}" for result in results)
 
-    def left(self) -> list[str]:
+    def left(self) -> list[Path]:
         """List the files on all nodes that are there for claims or containers."""
-        return [path for node in self.sandbox.nodes.values() for path in left_on(node)]
-
-
-def left_on(node: SimulatedNode) -> list[str]:
-    """List the files on a node that are there for claims or containers."""
-    state = node.plugin_settings.plugin_dir
-    folders = [node.cdi_dir, state / "claims", state / "shim", state / "simulated" / "partitions", node.folder / "pods"]
-    paths = [path for folder in folders if folder.is_dir() for path in folder.iterdir()]
-    return [str(path) for path in paths if not path.name.startswith(".")]
+        return [path for node in self.sandbox.nodes.values() for path in node.leftovers()]
 
 
 @asynccontextmanager
