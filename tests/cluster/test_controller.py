@@ -3,6 +3,7 @@
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -31,10 +32,30 @@ from tests.cluster.scenario import (
     a_request,
     attributes_of,
     device_of,
+    remove,
     results,
 )
 
+OTHER_DRIVER = "other.test.local"
+OTHER_DEVICE = ("others", "device")
 FINALIZER = "resource.kubernetes.io/delete-protection"
+
+
+@contextmanager
+def publish_other_device(cluster: Cluster) -> Iterator[None]:
+    """Publish the only device of a class that is kube-scheduler's, on node-b. Nobody prepares it."""
+    selector = {"cel": {"expression": f'device.driver == "{OTHER_DRIVER}"'}}
+    meta = {"apiVersion": "resource.k8s.io/v1", "metadata": {"name": OTHER_DRIVER}}
+    pool_name, device = OTHER_DEVICE
+    pool = {"name": pool_name, "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": OTHER_DRIVER, "nodeName": "node-b", "pool": pool, "devices": [{"name": device}]}
+    manifests = (
+        {**meta, "kind": "DeviceClass", "spec": {"selectors": [selector]}},
+        {**meta, "kind": "ResourceSlice", "spec": spec},
+    )
+    cluster.apply(manifests)
+    yield
+    remove(cluster, *manifests)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -43,6 +64,7 @@ def plugins(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
     profile = str(write_fleet_profile(tmp_path_factory.mktemp("fleet")))
     with (
         give_nodes(cluster, {"node-a": profile, "node-b": profile}) as plugins,
+        publish_other_device(cluster),
         ControllerProcess(cluster),
         record_claims(cluster) as history,
     ):
@@ -146,6 +168,25 @@ def test_a_pod_with_three_claims_goes_where_all_of_them_fit(workload: Workload) 
     claims = [workload.claim(name) for name in ("card", "fast", "part")]
     assert {device_of(claim)[0] for claim in claims} == {node_of(workload, "three")} == {"node-b"}
     assert workload.see("three").given == {device_of(claim)[1] for claim in claims}
+
+
+def test_a_pod_with_a_claim_that_kube_scheduler_allocates_goes_where_that_fits_too(workload: Workload) -> None:
+    for name in ("first", "second"):
+        foreign = a_claim(f"{name}-foreign", a_request("card", OTHER_DRIVER))
+        workload.apply(foreign, a_card(name, "L40S"), gated(a_pod(name, name, f"{name}-foreign")))
+    cluster = workload.cluster
+
+    def winner() -> str:
+        pods = (cluster.get("pod", name) for name in ("first", "second"))
+        return next((pod["metadata"]["name"] for pod in pods if pod["spec"].get("nodeName")), "")
+
+    won = cluster.wait_for("a Pod to be bound", winner)
+    assert node_of(workload, won) == device_of(workload.claim(won))[0] == "node-b"
+    assert device_of(workload.claim(f"{won}-foreign")) == OTHER_DEVICE
+    [lost] = {"first", "second"} - {won}
+    text = wait_until_told(workload, "Pod", lost)
+    assert f"{lost}-foreign" in text, text
+    assert not workload.claim(lost).get("status")
 
 
 def test_a_claim_from_a_template_is_waited_for(workload: Workload) -> None:
