@@ -12,12 +12,13 @@ from typing import Final
 
 from dra_driver.api.core_v1 import PodResourceClaim
 from dra_driver.api.resource_v1 import ResourceClaim
-from dra_driver.errors import ApiError, StateError
+from dra_driver.errors import ApiError
 from dra_driver.kube.client import ApiClient
 from dra_driver.kube.resource import RESOURCE_CLAIMS, ObjectKey
-from sandbox.node.claim_record import ClaimRecord, read_records, write_records
+from sandbox.node.claim_record import ClaimRecord, PreparedDevice
 from sandbox.node.claim_rule import collect_cdi_ids, explain_refusal, find_claim_name, list_drivers
-from sandbox.node.driver import Driver, PreparedDevice, Refusal
+from sandbox.node.claim_store import read_records, write_records
+from sandbox.node.driver import Driver, Refusal
 from sandbox.node.error import NodeError
 from sandbox.node.pod import Container, Pod
 from sandbox.node.registration import Registry
@@ -160,10 +161,7 @@ class ClaimManager:
 
     async def _write(self) -> None:
         async with self._writing:
-            try:
-                await asyncio.to_thread(write_records, self._directory, tuple(self._records.values()))
-            except StateError as error:
-                raise NodeError(str(error)) from error
+            await asyncio.to_thread(write_records, self._directory, tuple(self._records.values()))
 
     @asynccontextmanager
     async def _locked(self, keys: Iterable[ObjectKey]) -> AsyncIterator[None]:

@@ -1,21 +1,32 @@
-"""What a kubelet remembers of claims: which Pods use them, and what the drivers made of them.
+"""What a kubelet remembers of claims: which Pods use them, and what the drivers made of them. Pure."""
 
-It outlives the kubelet in `dra_manager_state`, as the real one's does, so that nothing stays prepared for ever.
-"""
-
-from pathlib import Path
-from typing import Final
+from dataclasses import dataclass
 
 import msgspec
 
-from dra_driver.api import codec
 from dra_driver.api.meta_v1 import Wire
-from dra_driver.errors import InvalidError
-from dra_driver.file import write_file
-from sandbox.node.driver import ClaimName, PreparedDevice
-from sandbox.node.error import NodeError
 
-FILE: Final = "dra_manager_state"
+
+@dataclass(frozen=True, slots=True, order=True)
+class ClaimName:
+    """A claim as the kubelet names it to a driver."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class PreparedDevice(Wire, frozen=True, kw_only=True):
+    """A device as a driver prepared it. Without `requests` it is for all of the claim's requests."""
+
+    requests: tuple[str, ...] = ()
+    pool: str
+    device: str
+    cdi_ids: tuple[str, ...] = ()
+    share_id: str = ""
 
 
 class ClaimRecord(Wire, frozen=True, kw_only=True):
@@ -43,24 +54,3 @@ class ClaimRecord(Wire, frozen=True, kw_only=True):
     def with_devices(self, driver: str, devices: tuple[PreparedDevice, ...]) -> "ClaimRecord":
         """Replace what a driver prepared."""
         return msgspec.structs.replace(self, devices={**self.devices, driver: devices})
-
-
-class _State(Wire, frozen=True, kw_only=True):
-    version: str = "sandbox/v1"
-    claims: tuple[ClaimRecord, ...] = ()
-
-
-def read_records(directory: Path) -> tuple[ClaimRecord, ...]:
-    """Read what a kubelet remembers; nothing if it never ran. Raises NodeError if it cannot be read."""
-    path = directory / FILE
-    try:
-        return codec.decode(path.read_bytes(), _State).claims
-    except FileNotFoundError:
-        return ()
-    except (OSError, InvalidError) as error:
-        raise NodeError(f"{path}: {error}, want what a kubelet wrote") from error
-
-
-def write_records(directory: Path, records: tuple[ClaimRecord, ...]) -> None:
-    """Write it, whole or not at all. Raises StateError."""
-    write_file(directory / FILE, codec.encode(_State(claims=records)) + b"\n")

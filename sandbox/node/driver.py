@@ -12,8 +12,8 @@ from typing import Any, Final
 import grpc
 import grpc.aio
 
-from dra_driver.api.meta_v1 import Wire
 from kubeletplugin.proto import dra_v1_pb2, dra_v1beta1_pb2
+from sandbox.node.claim_record import ClaimName, PreparedDevice
 from sandbox.node.error import DriverCallError
 
 _MESSAGES: Final = {"v1.DRAPlugin": dra_v1_pb2, "v1beta1.DRAPlugin": dra_v1beta1_pb2}
@@ -27,28 +27,6 @@ _OPTIONS: Final = (
     ("grpc.max_reconnect_backoff_ms", 1000),
     ("grpc.enable_http_proxy", 0),
 )
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class ClaimName:
-    """A claim as the kubelet names it to a driver."""
-
-    namespace: str
-    name: str
-    uid: str
-
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}"
-
-
-class PreparedDevice(Wire, frozen=True, kw_only=True):
-    """A device as a driver prepared it. Without `requests` it is for all of the claim's requests."""
-
-    requests: tuple[str, ...] = ()
-    pool: str
-    device: str
-    cdi_ids: tuple[str, ...] = ()
-    share_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

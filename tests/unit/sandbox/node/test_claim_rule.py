@@ -10,9 +10,8 @@ from dra_driver.api.resource_v1 import (
     ResourceClaimConsumerReference,
     ResourceClaimStatus,
 )
-from sandbox.node.claim_record import ClaimRecord
+from sandbox.node.claim_record import ClaimRecord, PreparedDevice
 from sandbox.node.claim_rule import collect_cdi_ids, explain_refusal, find_claim_name
-from sandbox.node.driver import PreparedDevice
 from sandbox.node.error import NodeError
 from sandbox.node.pod import Container, ContainerClaim, ContainerResources, Pod, PodStatus
 
