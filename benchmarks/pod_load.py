@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import aiohttp
+import msgspec
 
+from dra_driver.allocator import ALLOCATION_GATE, ALLOCATOR_KEY, ALLOCATOR_TAINT, Allocator
 from dra_driver.api.core_v1 import Pod
 from dra_driver.kube.client import ApiClient
 from dra_driver.kube.credential import Credential
@@ -22,8 +24,8 @@ DRIVER: Final = "gpu.example.com"
 CLASS: Final = "card.example.com"
 NAMESPACE: Final = "default"
 PER_NODE: Final = 8
-KEY: Final = "dra-driver.io/allocator"
-GATE: Final = "dra-driver.io/allocation"
+GATED: Final = "gated"
+"""The label of Pods that had a gate."""
 
 _AT_ONCE: Final = 16
 _PATIENCE_S: Final = 180
@@ -75,7 +77,7 @@ class PodLoad:
     async def make_fleet(self, nodes: int) -> None:
         """Make nodes, their slices and the class, and wait until Pods may go to the nodes."""
         await self._transport.open()
-        labels = {KEY: "controller"} if self._by_controller else {}
+        labels = {ALLOCATOR_KEY: Allocator.CONTROLLER.value} if self._by_controller else {}
         selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
         class_ = {"metadata": {"name": CLASS, "labels": labels}, "spec": {"selectors": [selector]}}
         await self._post("/apis/resource.k8s.io/v1/deviceclasses", class_)
@@ -109,7 +111,7 @@ class PodLoad:
         """Close the connections."""
         await self._transport.close()
 
-    def _create(self, times: Times) -> "Callable[[Raw], Coroutine[Any, Any, None]]":
+    def _create(self, times: Times) -> Callable[[Raw], Coroutine[Any, Any, None]]:
         async def create(claim: Raw) -> None:
             name = claim["metadata"]["name"]
             times.created[name] = time.monotonic()
@@ -118,7 +120,7 @@ class PodLoad:
         return create
 
     async def _create_evenly(
-        self, claims: Sequence[Raw], rate: float, create: "Callable[[Raw], Coroutine[Any, Any, None]]"
+        self, claims: Sequence[Raw], rate: float, create: Callable[[Raw], Coroutine[Any, Any, None]]
     ) -> None:
         started = time.monotonic()
         async with asyncio.TaskGroup() as tasks:
@@ -159,10 +161,6 @@ def _note(times: Times, pods: Iterable[Pod]) -> None:
             times.allocated.setdefault(name, now)
 
 
-GATED: Final = "gated"
-"""The label of Pods that had a gate."""
-
-
 def _pods() -> str:
     return f"/api/v1/namespaces/{NAMESPACE}/pods"
 
@@ -171,7 +169,7 @@ def _claims() -> str:
     return f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims"
 
 
-async def _for_each(values: Sequence[Any], do: "Callable[[Any], Coroutine[Any, Any, None]]") -> None:
+async def _for_each(values: Sequence[Any], do: Callable[[Any], Coroutine[Any, Any, None]]) -> None:
     """Do something with each value, several at once."""
     iterator: Iterator[Any] = iter(values)
 
@@ -220,7 +218,7 @@ def _a_device(node: str, index: int, *, linked: bool, tainted: bool) -> Raw:
     else:
         device["allowMultipleAllocations"] = True
     if tainted:
-        device["taints"] = [{"key": KEY, "value": "controller", "effect": "NoSchedule"}]
+        device["taints"] = [msgspec.to_builtins(ALLOCATOR_TAINT)]
     return device
 
 
@@ -230,10 +228,10 @@ def a_claim(name: str, index: int) -> Raw:
     exactly: Raw = {"deviceClassName": CLASS}
     devices: Raw = {"requests": [{"name": "card", "exactly": exactly}]}
     expression = f'{_ATTRIBUTES}.model == "H100"'
-    if kind < 0.2:  # noqa: PLR2004
+    if kind < 0.2:  # noqa: PLR2004 - two of ten
         expression = f'{_ATTRIBUTES}.model == "L40S"'
         exactly["capacity"] = {"requests": {"memory": "20Gi"}}
-    elif kind < 0.4:  # noqa: PLR2004
+    elif kind < 0.4:  # noqa: PLR2004 - two more
         exactly["count"] = 2
         devices["constraints"] = [{"requests": ["card"], "matchAttribute": f"{DRIVER}/linkDomain"}]
     exactly["selectors"] = [{"cel": {"expression": expression}}]
@@ -253,6 +251,6 @@ def a_pod(name: str, *, gated: bool) -> Raw:
         "nodeSelector": {"type": "kwok"},
     }
     if gated:
-        spec["schedulingGates"] = [{"name": GATE}]
+        spec["schedulingGates"] = [{"name": ALLOCATION_GATE}]
     labels = {GATED: "true"} if gated else {}
     return {"metadata": {"name": name, "namespace": NAMESPACE, "labels": labels}, "spec": spec}

@@ -1,11 +1,9 @@
 """What became of devices that are allocated: gone, or unhealthy. The claim keeps them, but people must know."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
 
 from dra_driver.api.resource_v1 import Device, DeviceRequestAllocationResult, ResourceClaim, ResourceSlice
-
-UNHEALTHY: Final = "dra-driver.io/unhealthy"
+from dra_driver.devices.model import UNHEALTHY_TAINT
 
 PoolDevices = Mapping[tuple[str, str], Mapping[str, Device]]
 """Devices by name, by driver and pool."""
@@ -40,5 +38,5 @@ def _find_ailments(result: DeviceRequestAllocationResult, device: Device | None)
         yield "DeviceGone", f"{subject}: allocated to this claim, and no longer published"
         return
     for taint in device.taints:
-        if taint.key == UNHEALTHY:
+        if taint.key == UNHEALTHY_TAINT:
             yield "DeviceUnhealthy", f"{subject}: allocated to this claim, and unhealthy: {taint.value}"

@@ -22,7 +22,6 @@ from dra_driver.api.resource_v1 import (
     ResourceClaim,
 )
 
-RESULTS_MAX: Final = 32
 _INT_MAX: Final = 2**63 - 1
 
 

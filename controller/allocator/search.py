@@ -13,9 +13,10 @@ from typing import Protocol, TypeAlias
 
 from controller.allocator.error import AllocationError
 from controller.allocator.ledger import Grant, Ledger
-from controller.allocator.request import RESULTS_MAX, Alternative
+from controller.allocator.request import Alternative
 from controller.allocator.result import Choices, Given
 from controller.allocator.table import Table
+from dra_driver.api.allocation_validation import RESULTS_MAX
 
 
 class Outcome(Enum):

@@ -16,7 +16,6 @@ from controller.allocator.error import AllocationError, ErrorClass
 from controller.allocator.feature import Features
 from controller.allocator.pool import Pool, matches_device_node
 from controller.allocator.request import (
-    RESULTS_MAX,
     Alternative,
     ClaimPlan,
     Request,
@@ -28,6 +27,7 @@ from controller.allocator.selector import SelectorCache
 from controller.allocator.state import AllocatedState
 from controller.allocator.stock import Stock
 from controller.allocator.taint import untolerated_taint
+from dra_driver.api.allocation_validation import RESULTS_MAX
 from dra_driver.api.core_v1 import Node
 from dra_driver.api.resource_v1 import DeviceClass, DeviceRequest, ResourceClaim
 

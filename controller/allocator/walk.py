@@ -10,10 +10,11 @@ from enum import Enum, auto
 from controller.allocator.cell import Cell
 from controller.allocator.constraint import UNCOMPARABLE, Constraint
 from controller.allocator.ledger import Ledger
-from controller.allocator.request import RESULTS_MAX, Alternative, Request
+from controller.allocator.request import Alternative, Request
 from controller.allocator.result import Choices, Given
 from controller.allocator.stock import places_of
 from controller.allocator.table import Table
+from dra_driver.api.allocation_validation import RESULTS_MAX
 
 
 class Lack(Enum):

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NewType
+from typing import Final, NewType
 
 DeviceName = NewType("DeviceName", str)
 """A device's name in a pool: `<type>-<12 hex>` or `<parent>-<profile>-<start>`, a DNS label."""
@@ -47,6 +47,10 @@ class Link:
     domain: str
     type: str
     full_mesh: bool | None = None
+
+
+UNHEALTHY_TAINT: Final = "dra-driver.io/unhealthy"
+"""The key of the taint of a device that should not be used; its value is the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,10 +11,8 @@ from dra_driver.api.quantity import Quantity
 from dra_driver.api.resource_v1 import Counter, CounterSet, DeviceCapacity, DeviceCounterConsumption, DeviceTaint
 from dra_driver.api.resource_v1 import Device as SliceDevice
 from dra_driver.devices.attribute import DEFAULT_SLOTS, render_attributes, render_capacity
-from dra_driver.devices.model import Device, Partition
+from dra_driver.devices.model import UNHEALTHY_TAINT, Device, Partition
 from kubeletplugin.publish.feature import Features
-
-UNHEALTHY_TAINT = "dra-driver.io/unhealthy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

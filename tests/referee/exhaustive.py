@@ -13,9 +13,10 @@ from enum import Enum, auto
 from controller.allocator import AllocationError, CelCompiler, SelectorCache
 from controller.allocator.allocation import known_pools
 from controller.allocator.ledger import Ledger
-from controller.allocator.request import RESULTS_MAX, Alternative
+from controller.allocator.request import Alternative
 from controller.allocator.state import build_allocated_state
 from controller.allocator.table import Table
+from dra_driver.api.allocation_validation import RESULTS_MAX
 from tests.referee.allocation import read_problem
 from tests.referee.process import Question
 
