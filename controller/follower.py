@@ -1,6 +1,7 @@
 """Follows the API server: every change of what is watched goes into the state at once, and is told on."""
 
 import asyncio
+import random
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
@@ -114,6 +115,7 @@ class Follower:
     async def _follow_rules(self) -> None:
         """Follow taint rules where the API server has that kind; where not, look again from time to time."""
         following: Coroutine[Any, Any, None] | None = None
+        failures = 0
         while following is None:
             try:
                 await self._client.list(DEVICE_TAINT_RULES, _NO_OBJECT)
@@ -123,8 +125,10 @@ class Follower:
                 self._has_rules = False
                 await asyncio.sleep(_PROBE_S)
             except ApiUnavailableError as error:
-                log.warning("device taint rules not asked for", error=str(error))
-                await asyncio.sleep(1.0)
+                delay_s = self._timing.backoff.delay_s(failures, random.random())  # noqa: S311 - no secret
+                failures += 1
+                log.warning("device taint rules not asked for", error=str(error), retry_in_s=round(delay_s, 3))
+                await asyncio.sleep(delay_s)
             else:
                 following = self.caches.rules.run()
         await following

@@ -75,7 +75,7 @@ def _device_config() -> str:
     rows = [
         ("`apiVersion`", f"`{API_VERSION}`", "required"),
         ("`kind`", f"`{KIND}`", "required"),
-        ("`sharing.strategy`", "`Shim`: the shim holds a share to its limits; `None`: accounted, not enforced",
+        ("`sharing.strategy`", "`Shim`: limits for the shim, which is to enforce them; `None`: none",
          f"`{default.strategy}`"),
         ("`sharing.policy`", "`Force`: always limited; `Burst`: only while somebody else uses the device",
          f"`{default.policy}`"),

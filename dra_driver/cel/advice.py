@@ -65,7 +65,7 @@ def _advise_operands(name: str, types: Sequence[Type]) -> str:
         return f"write a.orValue(…) {name} b"
     if any(type_.kind is Kind.MAP for type_ in types):
         return 'name the domain and then the attribute, as in device.attributes["gpu.example.com"].model'
-    return ""
+    return f"want {types[0]} {name} {types[0]}" if name in ("==", "!=") else ""
 
 
 def _advise_argument(node: Call, name: str, types: Sequence[Type]) -> str:

@@ -206,7 +206,7 @@ class Selector(Program):
     def _check(self, device: DeviceInput, value: Value, cost: int) -> bool:
         if type(value) is bool:
             return value
-        raise self._error(device, f"gives a {type_name(value)}, want a bool", EvaluationError, cost)
+        raise self._error(device, f"gives {_with_article(type_name(value))}, want a bool", EvaluationError, cost)
 
 
 Scalar = bool | int | str | Semver
@@ -228,7 +228,7 @@ class DerivedAttribute(Program):
             if all(type(element) is type(elements[0]) and type(element) in _SCALARS for element in elements):
                 return elements
         raise self._error(
-            device, f"gives a {type_name(value)}, want a scalar or a list of one kind", EvaluationError, 0
+            device, f"gives {_with_article(type_name(value))}, want a scalar or a list of one kind", EvaluationError, 0
         )
 
 
@@ -307,7 +307,12 @@ def _wrong_result(expression: str, checked: Checked, wanted: str) -> CompileErro
         wanted += "; write a.orValue(…)"
     elif wanted == "want a bool":
         wanted += "; compare it, as in a == b"
-    return CompileError(expression, (issue_at(expression, 0, f"the expression gives a {checked.type}", wanted),))
+    found = f"the expression gives {_with_article(str(checked.type))}"
+    return CompileError(expression, (issue_at(expression, 0, found, wanted),))
+
+
+def _with_article(type_: str) -> str:
+    return f"an {type_}" if type_.startswith(("int", "optional")) else f"a {type_}"
 
 
 def validate_selector(expression: str, *, options: Options = DEFAULT) -> tuple[str, ...]:
