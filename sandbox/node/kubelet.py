@@ -15,13 +15,13 @@ from dra_driver.errors import ApiError, ApiNotFoundError
 from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.client import ApiClient, Preconditions
 from dra_driver.kube.event import EventRecorder, EventType, reference_to
-from dra_driver.kube.resource import RESOURCE_SLICES, Selection
 from sandbox.node.claim_manager import ClaimManager
 from sandbox.node.error import NodeError
 from sandbox.node.pod import PODS, Pod
 from sandbox.node.pod_status import Ended, Running, State, Waiting, build_status
 from sandbox.node.registration import Registry
 from sandbox.node.runtime import Runtime
+from sandbox.node.wiper import SliceWiper, wait_for
 
 log = structlog.get_logger(__name__)
 
@@ -68,8 +68,7 @@ class Kubelet:
         self.claims = ClaimManager(directory, client, self.registry)
         self._client = client
         self._recorder = EventRecorder(client, component="kubelet", host=node_name)
-        self._wipe_after_s = wipe_after_s
-        self._changed = asyncio.Event()
+        self._wiper = SliceWiper(client, self.registry, node_name, wipe_after_s)
         self._clock = clock
         self._workers: dict[str, _Worker] = {}
         self._tasks: asyncio.TaskGroup | None = None
@@ -77,13 +76,13 @@ class Kubelet:
     async def run(self, started: asyncio.Event) -> None:
         """Run until cancelled; set `started` once it may be told of Pods. Raises NodeError if its state is unusable."""
         await self.claims.read()
-        await self._delete_slices()
+        await self._wiper.wipe()
         try:
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = tasks
                 tasks.create_task(self.registry.run())
                 tasks.create_task(self._recorder.run())
-                tasks.create_task(self._wipe_lost())
+                tasks.create_task(self._wiper.run())
                 started.set()
         finally:
             self._tasks = None
@@ -124,7 +123,7 @@ class Kubelet:
 
     def _drivers_changed(self) -> None:
         """Let Pods that wait for a driver try again."""
-        self._changed.set()
+        self._wiper.changed.set()
         for worker in self._workers.values():
             worker.changed.set()
 
@@ -149,7 +148,7 @@ class Kubelet:
                 await asyncio.to_thread(self._start_containers, pod)
             except NodeError as error:
                 await self._tell_waiting(worker, error, is_first=attempt == 0)
-                await _wait(worker.changed, _RETRY.delay_s(min(attempt, 16), random.random()))  # noqa: S311 - jitter
+                await wait_for(worker.changed, _delay_s(_RETRY, attempt))
                 attempt += 1
             else:
                 return True
@@ -179,7 +178,7 @@ class Kubelet:
         end = None if pod.run_for_s is None else time.monotonic() + pod.run_for_s
         while not worker.is_ending and (end is None or time.monotonic() < end):
             worker.changed.clear()
-            await _wait(worker.changed, None if end is None else end - time.monotonic())
+            await wait_for(worker.changed, None if end is None else end - time.monotonic())
 
     async def _clean(self, uid: str) -> None:
         """Stop the containers of a Pod and unprepare its claims, however often it takes."""
@@ -190,7 +189,7 @@ class Kubelet:
                 await self.claims.unprepare(uid)
             except NodeError as error:
                 log.warning("claims not unprepared", pod_uid=uid, node=self.node_name, error=str(error))
-                await asyncio.sleep(_RETRY.delay_s(min(attempt, 16), random.random()))  # noqa: S311 - jitter
+                await asyncio.sleep(_delay_s(_RETRY, attempt))
                 attempt += 1
             else:
                 return
@@ -218,7 +217,7 @@ class Kubelet:
                 return
             except ApiError as error:
                 log.warning("pod not deleted", pod=str(worker.pod), error=str(error))
-                await asyncio.sleep(_API_RETRY.delay_s(min(attempt, 16), random.random()))  # noqa: S311 - jitter
+                await asyncio.sleep(_delay_s(_API_RETRY, attempt))
                 attempt += 1
             else:
                 log.info("pod ended", pod=str(worker.pod), node=self.node_name)
@@ -237,41 +236,7 @@ class Kubelet:
                 return
             except ApiError as error:
                 log.warning("pod status not written", pod=str(pod), error=str(error))
-                await asyncio.sleep(_API_RETRY.delay_s(min(attempt, 16), random.random()))  # noqa: S311 - jitter
-                attempt += 1
-            else:
-                return
-
-    async def _wipe_lost(self) -> None:
-        """Delete the slices of drivers that were here and stay away, so that nobody is sent to devices without one."""
-        known: set[str] = set()
-        until: dict[str, float] = {}
-        while True:
-            self._changed.clear()
-            there, now = self.registry.drivers.keys(), time.monotonic()
-            known |= there
-            until = {name: until.get(name, now + self._wipe_after_s) for name in known - there}
-            for name in [name for name, end in until.items() if end <= now]:
-                log.warning("driver lost, slices deleted", driver=name, node=self.node_name)
-                await self._delete_slices(driver=name)
-                known.discard(name)
-                del until[name]
-            await _wait(self._changed, min(until.values()) - time.monotonic() if until else None)
-
-    async def _delete_slices(self, *, driver: str = "") -> None:
-        """Delete the node's slices: all when the kubelet starts, as the drivers publish them again, or one driver's."""
-        wanted = f"spec.nodeName={self.node_name}" + (f",spec.driver={driver}" if driver else "")
-        selection = Selection(field_selector=wanted)
-        attempt = 0
-        while True:
-            try:
-                for each in (await self._client.list(RESOURCE_SLICES, selection)).items:
-                    await self._client.delete(RESOURCE_SLICES, each.metadata.name)
-            except ApiNotFoundError:
-                continue
-            except ApiError as error:
-                log.warning("slices not deleted", node=self.node_name, error=str(error))
-                await asyncio.sleep(_API_RETRY.delay_s(min(attempt, 16), random.random()))  # noqa: S311 - jitter
+                await asyncio.sleep(_delay_s(_API_RETRY, attempt))
                 attempt += 1
             else:
                 return
@@ -280,10 +245,5 @@ class Kubelet:
         return self._clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-async def _wait(event: asyncio.Event, timeout_s: float | None) -> None:
-    """Wait for an event, for a while at most."""
-    try:
-        async with asyncio.timeout(timeout_s):
-            await event.wait()
-    except TimeoutError:
-        pass
+def _delay_s(backoff: Backoff, attempt: int) -> float:
+    return backoff.delay_s(attempt, random.random())  # noqa: S311 - jitter
