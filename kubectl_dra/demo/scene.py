@@ -53,7 +53,7 @@ async def show_devices(stage: Stage) -> Sequence[Exhibit]:
         sharers = str(devices[0].capacity["slots"].value)
         rows.append((node, f"{len(devices)} {model}", kind, memory, joined, sharers, str(partitions[node] or "none")))
     check(len(wholes) == len(PROFILES), f"devices on {len(PROFILES)} nodes")
-    check(all(len(devices) == 8 for devices in wholes.values()), "8 whole devices on each node")  # noqa: PLR2004
+    check(all(len(devices) == 8 for devices in wholes.values()), "8 whole devices on each node")  # noqa: PLR2004 - as said
     columns = ("node", "devices", "type", "memory", "link domains", "sharers", "partitions")
     return (
         Table(columns, rows),
@@ -67,7 +67,7 @@ async def show_pair(stage: Stage) -> Sequence[Exhibit]:
     results = stage.results(stage.claim("pair"))
     devices = [stage.device(result) for result in results]
     domains = {_value(device, "nvlinkDomain") for device in devices}
-    check(len({device.name for device in devices}) == 2, "two different devices")  # noqa: PLR2004
+    check(len({device.name for device in devices}) == 2, "two different devices")  # noqa: PLR2004 - as said
     check(len(domains) == 1 and None not in domains, "both devices in one NVLink domain")
     check({_value(device, "model") for device in devices} == {"H100"}, "two H100")
     rows = [

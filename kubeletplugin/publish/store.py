@@ -60,6 +60,6 @@ class SliceStore(Protocol):
 class EventSink(Protocol):
     """Where Events go: `dra_driver.kube.event.EventRecorder`."""
 
-    def record(self, target: ObjectReference, reason: str, message: str, *, type: EventType) -> None:  # noqa: A002
+    def record(self, target: ObjectReference, reason: str, message: str, *, type: EventType) -> None:  # noqa: A002 - its name
         """Take note of an Event about an object. Neither waits nor fails."""
         ...
