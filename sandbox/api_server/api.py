@@ -16,7 +16,7 @@ from sandbox.api_server import discovery
 from sandbox.api_server.apply import merge_apply
 from sandbox.api_server.body import field_validation, read_apply, read_object, read_value
 from sandbox.api_server.kind import CONFIG_MAPS, DEVICE_TAINT_RULES, EVENTS, LEASES, NODES, PODS, Kind, Object
-from sandbox.api_server.options import ListOptions, parse_options, write_token
+from sandbox.api_server.options import ListOptions, parse_int, parse_options, write_token
 from sandbox.api_server.patch import apply_operations, merge, merge_strategic
 from sandbox.api_server.protobuf import MEDIA_TYPE
 from sandbox.api_server.refusal import (
@@ -34,6 +34,7 @@ from sandbox.api_server.selector import parse_selectors
 from sandbox.api_server.watch import BOOKMARK_EVERY_S, Watch, begin, error_line
 
 _SHORTEST_WATCH_S: Final = 1800.0
+_WARNINGS_MAX: Final = 4096
 _JSON: Final = "application/json"
 _PATCHES: Final = (
     *("application/json-patch+json", "application/merge-patch+json"),
@@ -300,7 +301,11 @@ def refuse(refusal: Refusal) -> web.Response:
 
 def _reply(body: bytes, status: int = HTTPStatus.OK, warnings: "list[str] | tuple[str, ...]" = ()) -> web.Response:
     response = web.Response(body=body, status=status, headers={"Content-Type": _JSON})
+    left = _WARNINGS_MAX
     for warning in warnings:
+        left -= len(warning)
+        if left < 0:  # as the API server does: clients do not read heads of any size
+            break
         text = warning.replace("\\", "\\\\").replace('"', '\\"')
         response.headers.add("Warning", f'299 - "{"".join(c if c.isprintable() else "?" for c in text)}"')
     return response
@@ -364,11 +369,9 @@ def _delete_options(body: bytes, content_type: str, query: Mapping[str, str]) ->
         except msgspec.ValidationError as error:
             raise bad_request(f"DeleteOptions cannot be read: {error}") from None
     else:
-        grace = query.get("gracePeriodSeconds", "")
-        if grace and not grace.lstrip("-").isdigit():
-            raise bad_request(f'strconv.ParseInt: parsing "{grace}": invalid syntax')
+        grace_s = parse_int(query, "gracePeriodSeconds") if query.get("gracePeriodSeconds") else None
         dry_run = [query["dryRun"]] if query.get("dryRun") else None
-        options = DeleteOptions(grace_period_seconds=int(grace) if grace else None, dry_run=dry_run)
+        options = DeleteOptions(grace_period_seconds=grace_s, dry_run=dry_run)
     for wanted in options.dry_run or ():
         _dry_run({"dryRun": wanted})
     if (options.grace_period_seconds or 0) < 0:

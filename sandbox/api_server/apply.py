@@ -7,12 +7,14 @@ applied one. Changes by other means own nothing here, and so do not conflict wit
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
+
 from dra_driver.errors import FieldReason
 from sandbox.api_server.kind import Kind, Object
 from sandbox.api_server.options import parse_bool
 from sandbox.api_server.patch import merge_applied
 from sandbox.api_server.refusal import Refusal, bad_request, invalid_query, not_found
-from sandbox.api_server.registry import Registry, Target, full
+from sandbox.api_server.registry import Registry, Target, check_size, full
 from sandbox.api_server.store import Key, Store, Stored
 
 APPLIED: Final = Kind("", "v1", "appliedconfigurations", "appliedconfiguration", "AppliedConfiguration")
@@ -40,6 +42,8 @@ def merge_apply(  # noqa: PLR0913 - what a request to apply says
     owned = _owned(config)
     records = _records(registry, target)
     record_name = f"{manager}/{target.subresource}"
+    configs = records | {record_name: owned}
+    check_size(msgspec.json.encode(configs))
     if store.get(target.kind, target.key) is None:
         if target.subresource:
             raise not_found(target.kind, target.name)
@@ -57,7 +61,7 @@ def merge_apply(  # noqa: PLR0913 - what a request to apply says
 
         stored, is_new = registry.update(target, change, dry_run=dry_run, is_patch=True)
     if not dry_run and records.get(record_name) != owned:
-        content = {"metadata": {}, "uid": stored.value["metadata"]["uid"], "configs": records | {record_name: owned}}
+        content = {"metadata": {}, "uid": stored.value["metadata"]["uid"], "configs": configs}
         store.write(APPLIED, key, content)
     return stored, is_new
 

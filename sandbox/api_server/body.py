@@ -89,7 +89,7 @@ def _read_json(body: bytes) -> Any:
         raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
     except RecursionError:
         raise bad_request("couldn't get version/kind; json parse error: nested too deeply") from None
-    _check_depth(value)
+    check_depth(value)
     return value
 
 
@@ -102,7 +102,7 @@ def _read_yaml(body: bytes) -> Any:
         raise bad_request(f"error decoding YAML: {' '.join(str(error).split())}") from None
     except RecursionError:
         raise bad_request("error decoding YAML: nested too deeply") from None
-    _check_depth(value)
+    check_depth(value)
     return value
 
 
@@ -114,14 +114,28 @@ class _Loader(yaml.SafeLoader):
             raise yaml.YAMLError("aliases are not taken here")
         return super().compose_node(parent, index)
 
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        self._refuse_sixties(node)
+        return int(super().construct_yaml_int(node))
 
+    def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
+        self._refuse_sixties(node)
+        return float(super().construct_yaml_float(node))
+
+    def _refuse_sixties(self, node: yaml.ScalarNode) -> None:
+        if ":" in str(node.value):  # `1:30`, which is slow to read when it is long, and no number elsewhere
+            raise yaml.YAMLError(f"{node.value[:40]!r}: not a number, want quotes around text")
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
+_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 
 
-def _check_depth(value: Any) -> None:
+def check_depth(value: Any) -> None:
     """Refuse what would exhaust the stack of those who walk it; strings as keys only, as JSON has them."""
     level, depth = [value], 0
     while level := [child for parent in level for child in _children(parent)]:

@@ -52,13 +52,13 @@ def parse_options(query: Mapping[str, str]) -> ListOptions:
         revision, start = read_token(token)
     return ListOptions(
         is_watch=is_watch,
-        limit=max(0, _parse_int(query, "limit")),
+        limit=max(0, parse_int(query, "limit")),
         start=start,
         revision=revision,
         is_exact=match == "Exact" or start is not None,
         initial_events=initial_events,
         bookmarks=parse_bool(query, "allowWatchBookmarks") or False,
-        timeout_s=float(_parse_int(query, "timeoutSeconds")) or None,
+        timeout_s=float(parse_int(query, "timeoutSeconds")) or None,
         labels=query.get("labelSelector", ""),
         fields=query.get("fieldSelector", ""),
     )
@@ -92,7 +92,8 @@ def read_token(token: str) -> tuple[int, Key]:
     return read.rv, Key(namespace, name)
 
 
-def _parse_int(query: Mapping[str, str], name: str) -> int:
+def parse_int(query: Mapping[str, str], name: str) -> int:
+    """Read an integer of 64 bits; 0 if it is not there. Raises Refusal."""
     text = query.get(name) or "0"
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) < 19):  # noqa: PLR2004 - 64 bits

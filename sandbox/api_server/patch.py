@@ -5,9 +5,11 @@ apply. The last two know which lists are maps in disguise; `MERGE_KEYS` says so 
 """
 
 import json
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from sandbox.api_server.body import MAX_BYTES, check_depth
 from sandbox.api_server.refusal import Refusal, bad_request
 
 MERGE_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -46,6 +48,7 @@ APPLY_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 
 _SETS: Final = frozenset(("finalizers", "podCIDRs"))
 _MAX_OPERATIONS: Final = 10_000
+_MAX_COPIED_BYTES: Final = MAX_BYTES
 _DIRECTIVES: Final = ("$patch", "$retainKeys")
 
 
@@ -67,8 +70,7 @@ def merge_strategic(target: Any, patch: Any, name: str = "") -> Any:
     if isinstance(patch, dict):
         return _merge_map(target if isinstance(target, dict) else {}, patch)
     if isinstance(patch, list) and name in _SETS:
-        old = target if isinstance(target, list) else []
-        return [*old, *(item for item in patch if item not in old)]
+        return _unite(target if isinstance(target, list) else [], patch)
     if isinstance(patch, list) and name in MERGE_KEYS and all(isinstance(item, dict) for item in patch):
         return _merge_list(target if isinstance(target, list) else [], patch, MERGE_KEYS[name][0])
     return patch
@@ -102,7 +104,7 @@ def _merge_map(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
 def _direct(merged: dict[str, Any], directive: str, name: str, value: list[Any]) -> None:
     """Do what a directive says about a list beside it."""
     if directive == "$deleteFromPrimitiveList" and isinstance(merged.get(name), list):
-        merged[name] = [item for item in merged[name] if item not in value]
+        merged[name] = _subtract(merged[name], value)
     elif directive == "$setElementOrder":
         _order(merged, name, value)
 
@@ -111,32 +113,46 @@ def _merge_list(target: list[Any], patch: list[Any], key: str) -> list[Any]:
     if any(item.get("$patch") == "replace" for item in patch):
         return [item for item in patch if item.get("$patch") != "replace"]
     known = [item for item in target if isinstance(item, dict)]
-    changed: list[Any] = []
-    deleted = []
+    before = {_hashable(item.get(key)): item for item in reversed(known)}
+    changed: dict[Any, Any] = {}
+    deleted = set()
     for item in patch:
         if key not in item:
             raise bad_request(f"map: {json.dumps(item)} does not contain declared merge key: {key}")
+        identity = _hashable(item[key])
         if item.get("$patch") == "delete":
-            deleted.append(item[key])
+            deleted.add(identity)
         else:
-            before: dict[str, Any] = next((old for old in (*changed, *known) if old.get(key) == item[key]), {})
-            changed = [each for each in changed if each.get(key) != item[key]] + [_merge_map(before, item)]
+            changed[identity] = _merge_map(changed.pop(identity, before.get(identity, {})), item)
     places = {_hashable(item.get(key)): place for place, item in enumerate(known)}
-    named = {_hashable(item[key]) for item in changed}
-    kept = [item for item in known if item.get(key) not in deleted and _hashable(item.get(key)) not in named]
-    return _interleave(changed, kept, lambda item: places.get(_hashable(item.get(key)), -1))
+    gone = deleted | changed.keys()
+    kept = [item for item in known if _hashable(item.get(key)) not in gone]
+    return _interleave(list(changed.values()), kept, lambda item: places.get(_hashable(item.get(key)), -1))
+
+
+def _unite(items: list[Any], more: list[Any]) -> list[Any]:
+    """Append what is not there yet."""
+    there = {_hashable(item) for item in items}
+    return [*items, *(item for item in more if _hashable(item) not in there)]
+
+
+def _subtract(items: list[Any], less: list[Any]) -> list[Any]:
+    """Leave out what is in the other list."""
+    gone = {_hashable(item) for item in less}
+    return [item for item in items if _hashable(item) not in gone]
 
 
 def _hashable(value: Any) -> Any:
-    return json.dumps(value) if isinstance(value, dict | list) else value
+    return (json.dumps(value),) if isinstance(value, dict | list) else value
 
 
 def _interleave(changed: list[Any], kept: list[Any], place: Callable[[Any], int]) -> list[Any]:
     """Bring what a patch names and what it leaves alone into one order: by their places before, what is new first."""
     merged: list[Any] = []
-    while changed and kept:
-        merged.append(changed.pop(0) if place(changed[0]) < place(kept[0]) else kept.pop(0))
-    return merged + changed + kept
+    new, old = deque(changed), deque(kept)
+    while new and old:
+        merged.append(new.popleft() if place(new[0]) < place(old[0]) else old.popleft())
+    return [*merged, *new, *old]
 
 
 def _order(merged: dict[str, Any], name: str, order: list[Any]) -> None:
@@ -145,13 +161,12 @@ def _order(merged: dict[str, Any], name: str, order: list[Any]) -> None:
     if not isinstance(items, list):
         return
     key = MERGE_KEYS.get(name, ("",))[0]
-    wanted = [item.get(key) if isinstance(item, dict) else item for item in order]
 
-    def place(item: Any) -> int:
-        value = item.get(key) if isinstance(item, dict) else item
-        return wanted.index(value) if value in wanted else len(wanted)
+    def identify(item: Any) -> Any:
+        return _hashable(item.get(key) if isinstance(item, dict) else item)
 
-    merged[name] = sorted(items, key=place)
+    places = {identify(item): -place for place, item in enumerate(reversed(order))}
+    merged[name] = sorted(items, key=lambda item: places.get(identify(item), 1))
 
 
 def merge_applied(live: Any, applied: Any, before: Any, name: str = "") -> Any:
@@ -167,9 +182,8 @@ def merge_applied(live: Any, applied: Any, before: Any, name: str = "") -> Any:
                 merged[field] = merge_applied(merged.get(field), value, earlier.get(field), field)
         return merged
     if isinstance(applied, list) and name in _SETS:
-        removed = [item for item in before or () if item not in applied]
-        kept = [item for item in live or () if item not in removed]
-        return [*kept, *(item for item in applied if item not in kept)]
+        removed = _subtract(before or [], applied)
+        return _unite(_subtract(live or [], removed), applied)
     if isinstance(applied, list) and _is_keyed(applied, name):
         return _merge_applied_list(live or [], applied, before or [], APPLY_KEYS[name])
     return applied
@@ -198,7 +212,7 @@ def _is_keyed(items: list[Any], name: str) -> bool:
 
 def _merge_applied_list(live: list[Any], applied: list[Any], before: list[Any], keys: Sequence[str]) -> list[Any]:
     def identify(item: Any) -> tuple[Any, ...]:
-        return tuple(item.get(key) if isinstance(item, dict) else None for key in keys)
+        return tuple(_hashable(item.get(key)) if isinstance(item, dict) else None for key in keys)
 
     wanted, earlier = {identify(item): item for item in applied}, {identify(item): item for item in before}
     merged = []
@@ -212,15 +226,33 @@ def _merge_applied_list(live: list[Any], applied: list[Any], before: list[Any], 
 
 
 def apply_operations(target: Any, operations: Any) -> Any:
-    """Apply a JSON patch (RFC 6902). Raises Refusal: 400 for nonsense, 422 for what the object does not allow."""
+    """Apply a JSON patch (RFC 6902).
+
+    Raises Refusal: 400 for nonsense, 413 for what would become too large, 422 for what the object does not allow.
+    """
     if not isinstance(operations, list) or not all(isinstance(each, dict) for each in operations):
         raise bad_request("json: cannot unmarshal patch, want a list of operations")
     if len(operations) > _MAX_OPERATIONS:
         message = f"The allowed maximum operations in a JSON patch is {_MAX_OPERATIONS}, got {len(operations)}"
         raise Refusal(413, "RequestEntityTooLarge", message)
-    for operation in operations:
-        target = _apply_operation(target, operation)
+    copied_bytes = 0
+    try:
+        target = _copy(target)
+        for operation in operations:
+            if operation.get("op") == "copy":  # a few that copy what they have copied would make anything of nothing
+                copied_bytes += len(json.dumps(_at(target, _pointer(operation.get("from")))))
+                _check_copied(copied_bytes)
+            target = _apply_operation(target, operation)
+    except RecursionError:
+        raise bad_request("json patch: nested too deeply") from None
+    check_depth(target)
     return target
+
+
+def _check_copied(copied_bytes: int) -> None:
+    if copied_bytes > _MAX_COPIED_BYTES:
+        message = f"Unable to complete the copy, the accumulated size increase of copy is {copied_bytes}, "
+        raise Refusal(413, "RequestEntityTooLarge", f"{message}exceeding the limit {_MAX_COPIED_BYTES}")
 
 
 def _apply_operation(target: Any, operation: dict[str, Any]) -> Any:
@@ -235,9 +267,10 @@ def _apply_operation(target: Any, operation: dict[str, Any]) -> Any:
             return _remove(target, path)
         case "move":
             source = _pointer(operation.get("from"))
-            return _set(_remove(target, source), path, _at(target, source), insert=True)
+            moved = _at(target, source)
+            return _set(_remove(target, source), path, moved, insert=True)
         case "copy":
-            return _set(target, path, _at(target, _pointer(operation.get("from"))), insert=True)
+            return _set(target, path, _copy(_at(target, _pointer(operation.get("from")))), insert=True)
         case "test":
             if not _equal(_at(target, path), _value_of(operation)):
                 raise _unprocessable(f"testing value {operation['path']} failed: test failed")
@@ -249,7 +282,13 @@ def _apply_operation(target: Any, operation: dict[str, Any]) -> Any:
 def _value_of(operation: dict[str, Any]) -> Any:
     if "value" not in operation:
         raise _unprocessable(f"{operation.get('op')} operation does not have a value")
-    return operation["value"]
+    return _copy(operation["value"])
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _copy(item) for name, item in value.items()}
+    return [_copy(item) for item in value] if isinstance(value, list) else value
 
 
 def _equal(one: Any, other: Any) -> bool:
@@ -263,7 +302,12 @@ def _pointer(text: Any) -> tuple[str, ...]:
 
 
 def _at(target: Any, path: tuple[str, ...]) -> Any:
-    for part in path:
+    return _follow(target, path, path)
+
+
+def _follow(target: Any, steps: tuple[str, ...], path: tuple[str, ...]) -> Any:
+    """Go some steps of a path."""
+    for part in steps:
         if isinstance(target, dict) and part in target:
             target = target[part]
         elif isinstance(target, list):
@@ -276,36 +320,29 @@ def _at(target: Any, path: tuple[str, ...]) -> Any:
 def _set(target: Any, path: tuple[str, ...], value: Any, *, insert: bool) -> Any:
     if not path:
         return value
-    head, *rest = path
-    if isinstance(target, dict):
-        if rest and head not in target:
-            raise _missing(path)
-        return target | {head: _set(target[head], tuple(rest), value, insert=insert) if rest else value}
-    if not isinstance(target, list):
+    parent, name = _follow(target, path[:-1], path), path[-1]
+    if isinstance(parent, dict):
+        parent[name] = value
+    elif not isinstance(parent, list):
         raise _missing(path)
-    items = list(target)
-    if rest:
-        at = _index(head, len(items) - 1)
-        items[at] = _set(items[at], tuple(rest), value, insert=insert)
     elif insert:
-        items.insert(len(items) if head == "-" else _index(head, len(items)), value)
+        parent.insert(len(parent) if name == "-" else _index(name, len(parent)), value)
     else:
-        items[_index(head, len(items) - 1)] = value
-    return items
+        parent[_index(name, len(parent) - 1)] = value
+    return target
 
 
 def _remove(target: Any, path: tuple[str, ...]) -> Any:
     if not path:
         raise _unprocessable("the whole object cannot be removed")
-    head, *rest = path
-    if isinstance(target, dict) and head in target:
-        if rest:
-            return target | {head: _remove(target[head], tuple(rest))}
-        return {name: value for name, value in target.items() if name != head}
-    if isinstance(target, list):
-        at = _index(head, len(target) - 1)
-        return [*target[:at], *([_remove(target[at], tuple(rest))] if rest else []), *target[at + 1 :]]
-    raise _missing(path)
+    parent, name = _follow(target, path[:-1], path), path[-1]
+    if isinstance(parent, dict) and name in parent:
+        del parent[name]
+    elif isinstance(parent, list):
+        del parent[_index(name, len(parent) - 1)]
+    else:
+        raise _missing(path)
+    return target
 
 
 def _index(text: str, last: int) -> int:

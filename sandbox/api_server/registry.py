@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -39,6 +40,9 @@ from sandbox.api_server.store import Key, Store, Stored
 from sandbox.api_server.strategy import Context, Strategy
 
 _SUFFIX: Final = "bcdfghjklmnpqrstvwxz2456789"
+_OBJECT_MAX: Final = 1536 * 1024  # what etcd takes
+_ERRORS_MAX: Final = 1000
+_LONGEST_GRACE_S: Final = 2**31 - 1
 _METADATA_OF_STATUS: Final = ("labels", "annotations", "finalizers", "ownerReferences")
 
 Change = Callable[[Object], Object]
@@ -153,6 +157,7 @@ class Registry:
         is_marked = "deletionTimestamp" in metadata
         if is_marked:
             grace_s = min(grace_s, metadata.get("deletionGracePeriodSeconds") or 0)
+        grace_s = min(grace_s, _LONGEST_GRACE_S)
         deadline = format_time(self._clock() + timedelta(seconds=grace_s))
         marks: dict[str, Any] = {"deletionTimestamp": deadline, "deletionGracePeriodSeconds": grace_s}
         if strategy.counts_generations and "generation" in metadata and not is_marked:
@@ -287,13 +292,15 @@ class Registry:
             admit(kind, operation, value)
 
     def _refuse_invalid(self, kind: Kind, value: Object, errors: Iterable[FieldError]) -> None:
-        if found := tuple(errors):
+        if found := tuple(islice(errors, _ERRORS_MAX)):
             raise invalid(kind, value["metadata"].get("name", ""), found)
 
     def _write(self, kind: Kind, key: Key, value: Object, *, dry_run: bool) -> Stored:
         value["metadata"] = order_metadata(value["metadata"])
+        sketch = _sketch(key, self.store.revision, value)
+        check_size(sketch.body)
         if dry_run:
-            return _sketch(key, self.store.revision, value)
+            return sketch
         return self.store.write(kind, key, _ordered(value))
 
     def _remove(self, kind: Kind, key: Key) -> Stored:
@@ -302,6 +309,12 @@ class Registry:
         if key.namespace:
             self._finish_namespace(key.namespace)
         return removed
+
+
+def check_size(body: bytes) -> None:
+    """Refuse what an object may not grow to, be it by many small patches."""
+    if len(body) > _OBJECT_MAX:
+        raise Refusal(413, "RequestEntityTooLarge", "etcdserver: request is too large")
 
 
 def full(kind: Kind, value: Object) -> Object:
@@ -355,4 +368,4 @@ def _suffix() -> str:
     return "".join(secrets.choice(_SUFFIX) for _ in range(SUFFIX_LENGTH))
 
 
-__all__ = ["Admission", "Change", "DeleteOptions", "Refusal", "Registry", "Target", "full"]
+__all__ = ["Admission", "Change", "DeleteOptions", "Refusal", "Registry", "Target", "check_size", "full"]

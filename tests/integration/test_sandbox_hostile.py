@@ -110,3 +110,37 @@ async def test_junk_is_answered_by_a_status(seed: int) -> None:
         for kind_of in server.api.kinds:
             for stored in server.api.registry.store.all(kind_of):
                 assert json.loads(stored.body) == stored.value
+
+
+_CONFIG_MAPS = f"/api/v1/{_NS}/configmaps"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "data", "code"),
+    [
+        ("DELETE", f"{_CONFIG_MAPS}/c?gracePeriodSeconds=--5", "", 400),
+        ("DELETE", f"{_CONFIG_MAPS}/c?gracePeriodSeconds=%C2%B2", "", 400),
+        ("DELETE", f"{_CONFIG_MAPS}/c?gracePeriodSeconds={'9' * 5000}", "", 400),
+        ("POST", _CONFIG_MAPS, "{metadata: {name: c}, data: {a: 1" + ":59" * 150_000 + "}}", 400),
+        ("POST", _CONFIG_MAPS, "{metadata: {name: c}, data: {a: !!float 1:30.5}}", 400),
+    ],
+    ids=["two signs", "a digit of sorts", "many digits", "many sixties", "few sixties"],
+)
+async def test_a_number_that_is_none_is_refused(method: str, path: str, data: str, code: int) -> None:
+    async with ApiServer() as server:
+        headers = {"Authorization": f"Bearer {server.token}", "Content-Type": "application/yaml"}
+        async with (
+            aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False), headers=headers) as session,
+            session.request(method, f"{server.url}{path}", data=data or None) as response,
+        ):
+            assert (response.status, (await response.json())["kind"]) == (code, "Status")
+
+
+async def test_warnings_are_no_more_than_a_client_reads() -> None:
+    async with ApiServer() as server:
+        headers = {"Authorization": f"Bearer {server.token}"}
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False), headers=headers) as session:
+            value = {"metadata": {"name": "c"}} | {f"unknown{index}": 1 for index in range(10_000)}
+            async with session.post(f"{server.url}{_CONFIG_MAPS}", json=value) as response:
+                assert response.status == 201
+                assert 0 < sum(map(len, response.headers.getall("Warning"))) < 8000

@@ -141,3 +141,60 @@ def test_devices_of_a_claim_are_applied_by_their_driver_and_those_of_a_slice_as_
         theirs,
     ]
     assert merge_applied({"devices": [{"name": "a"}]}, {"devices": [{"name": "b"}]}, {})["devices"] == [{"name": "b"}]
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        [{"op": "copy", "from": "/x", "path": "/x/-"}] * 40,
+        [{"op": "copy", "from": "", "path": "/x/0"}] * 40,
+        [{"op": "copy", "from": "/text", "path": "/more"}] * 5000,
+    ],
+    ids=["a list into itself", "the whole into a part", "a text again and again"],
+)
+def test_a_patch_that_copies_its_copies_is_too_large(operations: list[Any]) -> None:
+    with pytest.raises(Refusal) as caught:
+        apply_operations({"x": [{"y": 1}], "text": "z" * 1000}, operations)
+    assert caught.value.code == 413
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        [{"op": "add", "path": "/a" * (depth + 1), "value": {}} for depth in range(300)],
+        [{"op": "copy", "from": "/a", "path": "/a/a"}] * 300,
+    ],
+    ids=["step by step", "by copies"],
+)
+def test_a_patch_that_nests_too_deeply_is_refused(operations: list[Any]) -> None:
+    with pytest.raises(Refusal) as caught:
+        apply_operations({"a": {}}, operations)
+    assert caught.value.code == 400
+
+
+def test_a_copy_does_not_share_what_it_is_made_of() -> None:
+    operations: list[dict[str, Any]] = [
+        {"op": "add", "path": "/a", "value": {"n": []}},
+        {"op": "copy", "from": "/a", "path": "/b"},
+        {"op": "add", "path": "/b/n/-", "value": 1},
+    ]
+    assert apply_operations({}, operations * 2) == {"a": {"n": []}, "b": {"n": [1]}}
+    assert operations[0]["value"] == {"n": []}
+
+
+@pytest.mark.timeout(20)
+def test_long_lists_are_merged_in_a_time_that_grows_with_them() -> None:
+    many = 40_000
+    items = [{"name": f"v{index}"} for index in range(many)]
+    texts = [f"a.b/c{index}" for index in range(many)]
+    patch = {
+        "spec": {"volumes": items, "$setElementOrder/volumes": items[::-1]},
+        "metadata": {"finalizers": texts, "$deleteFromPrimitiveList/finalizers": texts[1:]},
+    }
+    merged = merge_strategic({"spec": {"volumes": items[::2]}, "metadata": {"finalizers": texts[::2]}}, patch)
+    assert merged["spec"]["volumes"] == items[::-1]
+    assert merged["metadata"]["finalizers"] == texts[:1]
+    applied = merge_applied({"finalizers": texts}, {"finalizers": texts[1:]}, {"finalizers": texts})
+    assert applied == {"finalizers": texts[1:]}
+    removals = [{"op": "remove", "path": "/x/0"}] * 10_000
+    assert apply_operations({"x": [*range(100_000)]}, removals) == {"x": [*range(10_000, 100_000)]}

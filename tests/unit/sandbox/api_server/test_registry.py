@@ -4,7 +4,16 @@ import pytest
 
 from sandbox.api_server.apply import APPLIED
 from sandbox.api_server.gate import resolve_gates
-from sandbox.api_server.kind import DEVICE_TAINT_RULES, KINDS, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Kind, Object
+from sandbox.api_server.kind import (
+    CONFIG_MAPS,
+    DEVICE_TAINT_RULES,
+    KINDS,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Kind,
+    Object,
+)
 from sandbox.api_server.refusal import Refusal
 from sandbox.api_server.registry import DeleteOptions, Registry, Target
 from sandbox.api_server.store import Store
@@ -150,3 +159,32 @@ def test_gates_are_taken_off_a_pod_and_never_put_back() -> None:
     assert freed["metadata"]["generation"] == 2
     with pytest.raises(Refusal, match="only deletion is allowed"):
         update(registry, PODS, "p", lambda old: {**old, "spec": old["spec"] | {"schedulingGates": [{"name": "x.y/z"}]}})
+
+
+def test_no_object_grows_beyond_what_etcd_takes_by_small_changes() -> None:
+    registry = a_registry()
+    create(registry, CONFIG_MAPS, "c", {})
+
+    def grow(old: Object) -> Object:
+        data = old.get("data", {})
+        return {**old, "data": data | {str(len(data)): "x" * 500_000}}
+
+    for _ in range(3):
+        registry.update(target(CONFIG_MAPS, "c"), grow)
+    with pytest.raises(Refusal) as caught:
+        registry.update(target(CONFIG_MAPS, "c"), grow)
+    assert caught.value.code == 413
+
+
+def test_an_object_that_is_wrong_a_hundred_thousand_times_is_told_a_thousand() -> None:
+    with pytest.raises(Refusal) as caught:
+        create(a_registry(), RESOURCE_CLAIMS, "c", {}, labels={f"a{index}": "!" for index in range(100_000)})
+    assert len(caught.value.details["causes"]) == 1000
+
+
+def test_a_pod_may_be_given_any_time_to_end() -> None:
+    registry = a_registry()
+    registry.create(target(PODS, "p"), {"spec": {"nodeName": "n", "containers": [{"name": "m", "image": "i"}]}})
+    stored, is_gone = registry.delete(target(PODS, "p"), DeleteOptions(grace_period_seconds=2**63 - 1))
+    assert not is_gone
+    assert stored.value["metadata"]["deletionGracePeriodSeconds"] == 2**31 - 1
