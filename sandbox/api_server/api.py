@@ -34,7 +34,8 @@ from sandbox.api_server.selector import parse_selectors
 from sandbox.api_server.watch import BOOKMARK_EVERY_S, Watch, begin, error_line
 
 _SHORTEST_WATCH_S: Final = 1800.0
-_WARNINGS_MAX: Final = 4096
+_WARNINGS_MAX: Final = 64
+_WARNINGS_MAX_LENGTH: Final = 4096
 _JSON: Final = "application/json"
 _PATCHES: Final = (
     *("application/json-patch+json", "application/merge-patch+json"),
@@ -301,8 +302,8 @@ def refuse(refusal: Refusal) -> web.Response:
 
 def _reply(body: bytes, status: int = HTTPStatus.OK, warnings: "list[str] | tuple[str, ...]" = ()) -> web.Response:
     response = web.Response(body=body, status=status, headers={"Content-Type": _JSON})
-    left = _WARNINGS_MAX
-    for warning in warnings:
+    left = _WARNINGS_MAX_LENGTH
+    for warning in warnings[:_WARNINGS_MAX]:
         left -= len(warning)
         if left < 0:  # as the API server does: clients do not read heads of any size
             break
