@@ -188,7 +188,7 @@ async def test_the_controller_allocates_on_the_nodes_that_it_was_given(short_pat
         await cluster.apply(*read_example("controller"))
         await cluster.running("controller")
         assert len(set(cluster.devices_in_use())) == 2
-        await until(lambda: "TaintNotTolerated" in cluster.refusal("other") or "taint" in cluster.refusal("other"))
+        await until(lambda: "tainted dra-driver.io/allocator=controller:NoSchedule" in cluster.refusal("other"))
         await cluster.delete_pods("controller", "other")
         await until(lambda: not cluster.left())
         await until(lambda: not cluster.devices_in_use())
