@@ -120,7 +120,7 @@ def _holders(node: str, kind: str, source: random.Random) -> Iterator[Raw]:
     fate = source.random()
     if fate < 0.3:  # noqa: PLR2004 - three in ten are full, three free
         yield _holder(node, "domain", list(range(PER_NODE)))
-    elif fate < 0.7:  # noqa: PLR2004
+    elif fate < 0.7:  # noqa: PLR2004 - a share of them
         for index in source.sample(range(PER_NODE), PER_NODE // 2):
             yield _holder(node, f"single-{index}", [index])
 

@@ -79,17 +79,20 @@ class Effort:
 
     async def _search(self, key: ObjectKey, refusal: Refuse) -> Hint | None:
         failed = self._failed.setdefault(key, {})
+        tried = 0
         for factor in FACTORS:
             for node in refusal.undecided[:_NODES_MAX]:
                 version = self.state.version_of(node)
                 if node not in self.state.own.nodes or failed.get(node) == version:
                     continue
+                tried += 1
                 answer = await asyncio.to_thread(_answer, self._ask(refusal.claims, node, self.budget * factor))
                 if isinstance(answer, Allocated):
                     return Hint(node, version, tuple(zip(refusal.claims, answer.results, strict=True)))
                 if not isinstance(answer, Undecided) or factor == FACTORS[-1]:
                     failed[node] = version
-        log.info("devices not found with the largest budget", pod=str(key), nodes=len(refusal.undecided))
+        if tried:
+            log.info("devices not found with the largest budget", pod=str(key), nodes=len(refusal.undecided))
         return None
 
     def _ask(self, claims: tuple[ResourceClaim, ...], node: str, budget: int) -> Problem:

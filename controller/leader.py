@@ -287,8 +287,12 @@ class Leader:
         return is_wanted
 
     def _find_avoided(self, pod: Pod) -> frozenset[str]:
-        has_unallocated = self.decider.has_unallocated(pod)
-        return self.pasts.find_avoided(pod, self.monotonic(), self.timing.avoid_s, has_unallocated=has_unallocated)
+        now = self.monotonic()
+        if self.decider.has_unallocated(pod):
+            refused = self.pasts.note_refusal(pod, now + self.timing.avoid_s)
+            if refused:
+                log.info("kube-scheduler took an allocation back", pod=str(key_of(pod)), node=refused)
+        return self.pasts.find_avoided(pod, now)
 
     def _tell_written(self, pod: Pod, place: Place) -> None:
         if place.node and self._wanted(pod)():

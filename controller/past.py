@@ -3,14 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import structlog
-
 from controller.ownership import is_gated
 from dra_driver.api.core_v1 import Pod
 from dra_driver.api.resource_v1 import ResourceClaim
 from dra_driver.kube.resource import ObjectKey, key_of
-
-log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
@@ -31,13 +27,21 @@ class Pasts:
         """Note that the Pod's claims are written for a node; empty: they are not any more, and by ourselves."""
         self._of(pod).node = node
 
-    def find_avoided(self, pod: Pod, now: float, avoid_s: float, *, has_unallocated: bool) -> frozenset[str]:
-        """Give the nodes that kube-scheduler refused for the Pod: it took an allocation back that we had written."""
+    def note_refusal(self, pod: Pod, until: float) -> str:
+        """Note that kube-scheduler took back what we had written; give the node, to be avoided `until`, if it did.
+
+        The Pod has a claim that is not allocated.
+        """
         past = self._of(pod)
-        if past.node and has_unallocated and not is_gated(pod):
-            log.info("kube-scheduler took an allocation back", pod=str(key_of(pod)), node=past.node)
-            past.avoided[past.node] = now + avoid_s
-            past.node = ""
+        if is_gated(pod) or not past.node:
+            return ""
+        node, past.node = past.node, ""
+        past.avoided[node] = until
+        return node
+
+    def find_avoided(self, pod: Pod, now: float) -> frozenset[str]:
+        """Give the nodes that kube-scheduler refused for the Pod a while ago."""
+        past = self._of(pod)
         past.avoided = {name: until for name, until in past.avoided.items() if until > now}
         return frozenset(past.avoided)
 

@@ -23,7 +23,7 @@ _REMEMBERED_MAX: Final = 10_000
 class EventSink(Protocol):
     """Where Events go."""
 
-    def record(self, target: ObjectReference, reason: str, message: str, *, type: EventType) -> None:  # noqa: A002
+    def record(self, target: ObjectReference, reason: str, message: str, *, type: EventType) -> None:  # noqa: A002 - its name in the API
         """Take note of an Event."""
 
 

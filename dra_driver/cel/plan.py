@@ -139,7 +139,7 @@ class _Planner:
         ids = self.checked.overloads[node.id]
         overload = ids[0] if len(ids) == 1 else ""
         run, early, non_strict = implementation(function, overload)
-        return Apply(node.id, function.name, overload, arguments, run, early or len(arguments) > 2, non_strict)  # noqa: PLR2004
+        return Apply(node.id, function.name, overload, arguments, run, early or len(arguments) > 2, non_strict)  # noqa: PLR2004 - two sides
 
     def optimize(self, node: Call, step: Apply) -> Step:
         if step.overload == "in_list" and isinstance(step.arguments[1], Const):

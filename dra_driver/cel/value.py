@@ -117,7 +117,7 @@ class Concat:
         part: ListValue = self
         while isinstance(part, Concat):
             if part._flat is not None:  # noqa: SLF001 - of the same class
-                return part._flat[index]  # noqa: SLF001
+                return part._flat[index]  # noqa: SLF001 - of the same class
             if index < len(part.left):
                 part = part.left
             else:
@@ -132,7 +132,7 @@ class Concat:
             parts: list[ListValue] = [self]
             while parts:
                 part = parts.pop()
-                if isinstance(part, Concat) and part._flat is None:  # noqa: SLF001
+                if isinstance(part, Concat) and part._flat is None:  # noqa: SLF001 - of the same class
                     parts += (part.right, part.left)
                 else:
                     elements.extend(part)

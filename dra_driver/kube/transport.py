@@ -157,7 +157,7 @@ async def _open(configuration: Any, key: Hashable) -> _Session:
         files = ", ".join(repr(path) for path in (configuration.ssl_ca_cert, configuration.cert_file) if path)
         raise SettingError(f"certificates {files}: {' '.join(str(error).split())}, want PEM") from error
     # The one place where the library gives its session to those that need raw bytes.
-    return _Session(client._create_pool_manager(), configuration, key)  # noqa: SLF001
+    return _Session(client._create_pool_manager(), configuration, key)  # noqa: SLF001 - see above
 
 
 async def _refusal(request: Request, response: aiohttp.ClientResponse) -> ApiError:

@@ -57,7 +57,7 @@ class _Told:
     def __init__(self) -> None:
         self.events: list[tuple[str, str]] = []
 
-    def record(self, target: ObjectReference, reason: str, message: str, *, type: EventType) -> None:  # noqa: A002
+    def record(self, target: ObjectReference, reason: str, message: str, *, type: EventType) -> None:  # noqa: A002 - its name in the API
         assert (target.kind, target.name, type) == ("Node", NODE, EventType.WARNING)
         self.events.append((reason, message))
 

@@ -223,7 +223,7 @@ def insert(target: Value, key: Value, value: Value) -> Value:
 def _member(name: str, id_: str, parameters: tuple[Type, ...], result: Type, run: Callable[..., Value]) -> None:
     LISTS_LIBRARY.add(
         name,
-        Overload(id_, parameters, result, member=True, run=run, varargs=len(parameters) > 2),  # noqa: PLR2004
+        Overload(id_, parameters, result, member=True, run=run, varargs=len(parameters) > 2),  # noqa: PLR2004 - two sides
     )
 
 

@@ -133,7 +133,7 @@ def find_all(text: str, pattern: str, count: int = -1) -> Value:
 def _member(name: str, id_: str, parameters: tuple[Type, ...], result: Type, run: Callable[..., Value]) -> None:
     TEXTS.add(
         name,
-        Overload(id_, parameters, result, member=True, run=run, varargs=len(parameters) > 2),  # noqa: PLR2004
+        Overload(id_, parameters, result, member=True, run=run, varargs=len(parameters) > 2),  # noqa: PLR2004 - two sides
     )
 
 

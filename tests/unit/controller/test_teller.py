@@ -19,7 +19,7 @@ CLAIM = read(a_claim(), ResourceClaim)
 class Sink:
     told: list[tuple[str, str, str]] = field(default_factory=list)
 
-    def record(self, target: ObjectReference, reason: str, message: str, *, type: EventType) -> None:  # noqa: A002
+    def record(self, target: ObjectReference, reason: str, message: str, *, type: EventType) -> None:  # noqa: A002 - its name in the API
         assert type is EventType.WARNING
         self.told.append((target.kind, reason, message))
 
