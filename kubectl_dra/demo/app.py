@@ -14,6 +14,7 @@ from typing import Final, TextIO
 import structlog
 
 from dra_driver.errors import DraError
+from kubectl_dra.demo.ending import Ending
 from kubectl_dra.demo.scene import PROFILES, SCENES, Scene, show_deletion
 from kubectl_dra.demo.screen import Screen
 from kubectl_dra.demo.stage import Stage, read_manifest
@@ -43,7 +44,7 @@ Press Ctrl-C to end it and to clean up."""
 def run_demo(stream: TextIO, *, keep: bool) -> int:
     """Run the demo and return the exit code. SIGINT, SIGTERM or SIGHUP end it at any moment, without a trace."""
     screen = Screen(stream)
-    ending = _Ending()
+    ending = Ending()
     with ending.watched(), tempfile.TemporaryDirectory(prefix="dra-demo-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         try:
@@ -66,59 +67,7 @@ def run_demo(stream: TextIO, *, keep: bool) -> int:
     return EXIT_OK if keep and ending.is_wanted else 128 + ending.signal
 
 
-class _Ending:
-    """The signal that ended the demo, if one did."""
-
-    def __init__(self) -> None:
-        self.signal: signal.Signals | None = None
-        self.is_wanted = False
-        is_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-        self._numbers = (signal.SIGINT, signal.SIGTERM, *(() if is_nohup else (signal.SIGHUP,)))
-
-    def note(self, number: signal.Signals) -> None:
-        """Take note of the first signal."""
-        self.signal = self.signal or number
-
-    @contextlib.contextmanager
-    def watched(self) -> Iterator[None]:
-        """Let every signal interrupt what runs, as SIGINT does, until the block ends."""
-        before = {number: signal.signal(number, self._interrupt) for number in self._numbers}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def ignore(self) -> None:
-        """Let nothing interrupt what is left to be cleaned up."""
-        for number in self._numbers:
-            signal.signal(number, signal.SIG_IGN)
-
-    @contextlib.contextmanager
-    def cancelling(self) -> Iterator[None]:
-        """Have a signal cancel the current task, which then ends in order."""
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-
-        def cancel(number: signal.Signals) -> None:
-            self.note(number)
-            if task is not None:
-                task.cancel()
-
-        for number in self._numbers:
-            loop.add_signal_handler(number, cancel, number)
-        try:
-            yield
-        finally:
-            for number in self._numbers:
-                loop.remove_signal_handler(number)
-                signal.signal(number, self._interrupt)
-
-    def _interrupt(self, number: int, _: object) -> None:
-        self.note(signal.Signals(number))
-        raise KeyboardInterrupt
-
-
-async def _run(screen: Screen, folder: Path, ending: _Ending, *, keep: bool) -> None:
+async def _run(screen: Screen, folder: Path, ending: Ending, *, keep: bool) -> None:
     begun = time.monotonic()
     screen.begin("dra-driver demo", _WELCOME)
     scenes = [scene for scene in SCENES if not (keep and scene.act is show_deletion)]
