@@ -75,7 +75,7 @@ class Teller:
 
     def clear_all(self) -> None:
         """Forget everything but what was told."""
-        for key in list(self._refusals):
+        for key in {*self._refusals, *self._explained}:
             self.clear(key)
 
     async def run(self) -> None:
@@ -88,7 +88,8 @@ class Teller:
             del self._due[key]
             started = self.monotonic()
             self._explained[key] = started
-            self._tell(*self._refusals[key])
+            # What was told is not kept: it names nodes, of which there are many.
+            self._tell(*self._refusals.pop(key))
             await asyncio.sleep(self.monotonic() - started)
 
     def warn(self, target: KubernetesObject, reason: str, text: str) -> None:

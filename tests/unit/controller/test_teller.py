@@ -59,6 +59,17 @@ async def test_the_latest_refusal_is_told_and_none_that_was_cleared() -> None:
     assert sink.told == [("Pod", REASON, "second")]
 
 
+async def test_a_refusal_that_was_told_is_told_again_once_it_is_another() -> None:
+    sink = Sink()
+    teller = a_teller(sink, Clock())
+    async with running(teller.run()):
+        teller.refuse(POD, Refuse(Code.DEVICES, "first"))
+        await until(lambda: len(sink.told) == 1)
+        teller.refuse(POD, Refuse(Code.DEVICES, "second"))
+        await until(lambda: len(sink.told) == 2)
+    assert sink.told == [("Pod", REASON, "first"), ("Pod", REASON, "second")]
+
+
 async def test_what_mostly_passes_by_itself_is_told_later() -> None:
     sink = Sink()
     teller = a_teller(sink, Clock())
