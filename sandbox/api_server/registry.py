@@ -56,8 +56,6 @@ class DeleteOptions(msgspec.Struct, rename="camel"):
 
     grace_period_seconds: int | None = None
     preconditions: dict[str, str] | None = None
-    propagation_policy: str | None = None
-    orphan_dependents: bool | None = None
     dry_run: list[str] | None = None
 
 
