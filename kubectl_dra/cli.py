@@ -1,11 +1,17 @@
 """The command `kubectl dra`: flags to calls, outcomes to exit codes."""
 
+import asyncio
 import signal
 import sys
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from dra_driver.errors import DraError
+from dra_driver.log import LogLevel, configure_logging
+from dra_driver.process import EXIT_SETTING, render_names
 
 app = typer.Typer(
     name="kubectl-dra",
@@ -61,6 +67,46 @@ def demo(
     from kubectl_dra.demo.app import run_demo  # noqa: PLC0415 - it takes a second to import, and --help needs none of it
 
     raise typer.Exit(run_demo(sys.stdout, keep=keep))
+
+
+@app.command(
+    help="""Run a cluster in this process until Ctrl-C, and print how kubectl reaches it.
+
+    It has an API server for the kinds that Dynamic Resource Allocation concerns, the real node plugin with simulated
+    devices on each node, kubelets that resolve containers without running them, and a scheduler.
+    """,
+    epilog="Example: kubectl dra sandbox --nodes 3 --profile h100x8 --profile a100x8",
+)
+def sandbox(
+    *,
+    nodes: Annotated[int, typer.Option(help="How many nodes.")] = 1,
+    profile: Annotated[
+        list[str] | None,
+        typer.Option(help="Devices of a node: a built-in profile's name, or a YAML file. Several go to nodes in turn."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="An SQLite file that keeps the objects; without it they are in memory.")
+    ] = None,
+    controller: Annotated[
+        bool,
+        typer.Option(
+            "--controller", help="Run the controller, too, for nodes labelled dra-driver.io/allocator=controller."
+        ),
+    ] = False,
+    log_level: Annotated[
+        LogLevel, typer.Option(help=f"The least important lines to write: {render_names(LogLevel)}.")
+    ] = LogLevel.WARNING,
+) -> None:
+    """Run a sandbox."""
+    from kubectl_dra.sandbox import SandboxSettings, run_sandbox  # noqa: PLC0415 - as above
+
+    configure_logging(level=log_level)
+    settings = SandboxSettings(nodes=nodes, profiles=tuple(profile or ("h100x8",)), data=data, controller=controller)
+    try:
+        asyncio.run(run_sandbox(settings))
+    except DraError as error:
+        typer.echo(f"kubectl-dra: {error}", err=True)
+        raise typer.Exit(EXIT_SETTING) from error
 
 
 def main() -> None:

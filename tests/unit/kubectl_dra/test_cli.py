@@ -26,8 +26,14 @@ def test_it_tells_its_version() -> None:
 
 @pytest.mark.parametrize(
     ("words", "candidates"),
-    [([], ["demo"]), (["de"], ["demo"]), (["demo", "--k"], ["--keep"]), (["nothing"], [])],
-    ids=["nothing typed", "a command", "a flag", "no match"],
+    [
+        ([], ["demo", "sandbox"]),
+        (["de"], ["demo"]),
+        (["demo", "--k"], ["--keep"]),
+        (["sandbox", "--pro"], ["--profile"]),
+        (["nothing"], []),
+    ],
+    ids=["nothing typed", "a command", "a flag", "a flag of the sandbox", "no match"],
 )
 def test_kubectl_completes_it(words: list[str], candidates: list[str]) -> None:
     program = "from kubectl_dra.completion import main; main()"
@@ -35,3 +41,10 @@ def test_kubectl_completes_it(words: list[str], candidates: list[str]) -> None:
         [sys.executable, "-c", program, *words], capture_output=True, text=True, check=True, timeout=30
     )
     assert [line for line in done.stdout.splitlines() if line] == [*candidates, ":4"]
+
+
+def test_all_that_is_wrong_with_a_sandbox_is_said_at_once() -> None:
+    result = CliRunner().invoke(app, ["sandbox", "--nodes", "0", "--profile", "none"])
+    assert result.exit_code == 2
+    assert "--nodes: 0 nodes, want 1 to 1000; --profile: " in result.output
+    assert "'none'" in result.output
