@@ -16,6 +16,7 @@ import structlog
 from controller.allocator import AllocationError, CelCompiler, Cluster, Placed, SelectorCache, summarize
 from controller.allocator.node_selection import matches_selector
 from controller.placement import Requested, find_misfit
+from controller.pod_claim import find_claims, find_keys
 from dra_driver.api.allocation_validation import RESERVED_FOR_MAX
 from dra_driver.api.core_v1 import Node, NodeSelector, Pod, PodCondition
 from dra_driver.api.resource_v1 import AllocationResult, ResourceClaim
@@ -23,9 +24,8 @@ from dra_driver.errors import ApiConflictError, ApiError, ApiNotFoundError
 from dra_driver.kube.cache import Cache
 from dra_driver.kube.client import ApiClient
 from dra_driver.kube.event import EventRecorder, EventType, reference_to
-from dra_driver.kube.resource import PODS, RESOURCE_CLAIMS
-from dra_driver.pod_claim import FINALIZER, is_live, is_made_for, is_reserved_for, refer_to
-from sandbox.manager.claim_rule import list_claim_names
+from dra_driver.kube.resource import PODS, RESOURCE_CLAIMS, key_of
+from dra_driver.pod_claim import FINALIZER, is_live, is_reserved_for, refer_to
 from sandbox.manager.view import ClusterView
 
 log = structlog.get_logger(__name__)
@@ -155,23 +155,19 @@ class Scheduler:
         self._recorder.record(reference_to(pod), "Scheduled", message)
         log.info("pod bound", pod=f"{metadata.namespace}/{metadata.name}", node=node)
 
-    def _find_claims(self, pod: Pod) -> list[ResourceClaim]:
+    def _find_claims(self, pod: Pod) -> tuple[ResourceClaim, ...]:
         """Find the Pod's claims, all of which must be there and free for it. Raises UnschedulableError."""
-        found: dict[str, ResourceClaim] = {}
-        templates = {entry.name: entry.resource_claim_template_name for entry in pod.spec.resource_claims}
-        for entry, name in list_claim_names(pod).items():
-            claim = self._view.claims.get(name, pod.metadata.namespace) if name else None
-            if claim is None:
-                wanted = f"claim {name!r}: not there" if name else f"claim {entry!r}: not made from its template yet"
-                raise UnschedulableError(wanted)
+        there = {key: self._view.claims.get(key.name, key.namespace) for key in find_keys(pod)}
+        found = find_claims(pod, {key: claim for key, claim in there.items() if claim is not None})
+        problems = list(found.missing)
+        for claim in found.claims:
             if claim.metadata.deletion_timestamp is not None:
-                raise UnschedulableError(f"claim {name!r}: is being deleted")
-            if templates[entry] is not None and not is_made_for(claim, pod):
-                raise UnschedulableError(f"claim {name!r}: was not made for this pod")
-            if not is_reserved_for(claim, pod) and len(claim.status.reserved_for) >= RESERVED_FOR_MAX:
-                raise UnschedulableError(f"claim {name!r}: used by {RESERVED_FOR_MAX} pods already")
-            found[claim.metadata.uid] = claim
-        return list(found.values())
+                problems.append(f"claim {key_of(claim)}: is being deleted")
+            elif not is_reserved_for(claim, pod) and len(claim.status.reserved_for) >= RESERVED_FOR_MAX:
+                problems.append(f"claim {key_of(claim)}: used by {RESERVED_FOR_MAX} pods already, want fewer")
+        if problems:
+            raise UnschedulableError("; ".join(problems))
+        return found.claims
 
     def _place(
         self, pod: Pod, claims: Sequence[ResourceClaim], requested: dict[str, Requested]

@@ -17,4 +17,4 @@ async def test_a_refusal_that_cannot_be_told_is_told_later(server: TestApiServer
         await until(lambda: server.all("pods")[0].get("status", {}).get("conditions"))
     assert fault.times == 0
     [condition] = server.all("pods")[0]["status"]["conditions"]
-    assert condition["message"] == "claim 'absent': not there"
+    assert condition["message"] == "claim default/absent: does not exist yet"
