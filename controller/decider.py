@@ -114,6 +114,7 @@ class Decider:
             policy = self._policy_of(parts.wanted or parts.held)
         except ValueError as error:
             return Refuse(Code.INVALID, str(error), tuple(parts.wanted))
+        yield from self._ranking.measure(policy)
         names = self._ranking.order(policy, count_devices(parts.wanted))
         search = NodeSearch(self.state, pod, parts, policy, avoided, self.budget)
         place = search.accept(hint.node, hint.version, hint.allocations) if hint is not None else None

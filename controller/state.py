@@ -61,8 +61,8 @@ class State:
 
     `own` allocates what the controller was given; `foreign` tells what kube-scheduler could allocate. `since` has the
     resource versions at which allocations appeared, `changed_pools` the pools whose slices changed since somebody
-    looked, `touched_pools` those whose devices were allocated or freed since; `layout` grows whenever nodes, slices or
-    rules change.
+    looked. `touched_pools` and `touched_nodes` are those that changed since, or whose devices were allocated or freed;
+    `layout` grows whenever that may concern any node.
     """
 
     selectors: SelectorCache
@@ -79,6 +79,7 @@ class State:
     flights: dict[ObjectKey, Flight] = field(default_factory=dict)
     changed_pools: set[tuple[str, str]] = field(default_factory=set)
     touched_pools: set[tuple[str, str]] = field(default_factory=set)
+    touched_nodes: set[str] = field(default_factory=set)
     layout: int = 0
     since: dict[ObjectKey, int] = field(default_factory=dict)
     users: dict[ObjectKey, set[ObjectKey]] = field(default_factory=dict)
@@ -101,7 +102,7 @@ class State:
         """Take over a node, or that it is gone. What nobody decides by, such as heartbeats, is no change."""
         old = self.nodes.get(name)
         if node is None:
-            self.layout += 1
+            self.touched_nodes.add(name)
             self.nodes.pop(name, None)
             self.own.remove_node(name)
             self.foreign.remove_node(name)
@@ -109,7 +110,7 @@ class State:
         self.nodes[name] = node
         if old is not None and _gist(old) == _gist(node):
             return NOTHING
-        self.layout += 1
+        self.touched_nodes.add(name)
         self.foreign.set_node(node)
         if is_given(node):
             self.own.set_node(node)
@@ -119,7 +120,6 @@ class State:
 
     def set_slice(self, name: str, slice_: ResourceSlice | None) -> Effect:
         """Take over a slice, or that it is gone."""
-        self.layout += 1
         old = self.slices.get(name)
         self.changed_pools |= {(each.spec.driver, each.spec.pool.name) for each in (old, slice_) if each is not None}
         if slice_ is None:
@@ -130,7 +130,9 @@ class State:
             self.slices[name] = slice_
             self.foreign.set_slice(slice_)
             changes = self.offer.set(slice_)
+        self._touch(old)
         for changed, offered in changes:
+            self._touch(self.slices.get(changed))
             if offered is None:
                 self.own.remove_slice(changed)
             else:
@@ -258,6 +260,16 @@ class State:
         others = Requested(dict(requested.resources), requested.pods)
         others.remove(counted[1])
         return others
+
+    def _touch(self, slice_: ResourceSlice | None) -> None:
+        """Note for which nodes it matters that a slice comes or goes, or is offered or not."""
+        if slice_ is None:
+            return
+        if not slice_.spec.node_name:
+            self.layout += 1
+            return
+        self.touched_nodes.add(slice_.spec.node_name)
+        self.touched_pools.add((slice_.spec.driver, slice_.spec.pool.name))
 
     def _count_claim(self, key: ObjectKey) -> None:
         """Count what a claim holds: what the watch tells, or what is being written."""

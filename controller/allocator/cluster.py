@@ -290,6 +290,11 @@ class Cluster:
                 self._users.setdefault(id_, set()).add(node)
         return pools
 
+    def relied_pools(self, node: str) -> frozenset[PoolId]:
+        """Give the pools that have slices for a node, those out of date included. Raises what `pools` raises."""
+        self.pools(node)
+        return frozenset(self._relied[node])
+
     def _gather(self, node: str, completed: frozenset[PoolId] = frozenset()) -> tuple[Pool, ...]:
         return gather_pools(self.nodes[node], self._index, self.features, completed)
 

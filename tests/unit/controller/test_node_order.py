@@ -4,10 +4,9 @@ import pytest
 
 from controller.allocator import Policy
 from controller.node_order import NodeUse, count_devices, measure_node, order_nodes
-from controller.ranking import Ranking
 from dra_driver.api.resource_v1 import ResourceClaim
-from tests.support.control import Manifest, a_claim, a_class, a_device, a_node, a_slice
-from tests.support.control_object import a_state, learn, read
+from tests.support.control import Manifest, a_claim, a_device, a_node, a_slice
+from tests.support.control_object import a_state, read
 
 CARD = 1_000_000
 
@@ -85,18 +84,3 @@ def test_devices_are_counted_over_requests_by_their_first_alternative() -> None:
     alternatives = [{"name": "a", "deviceClassName": "gpu", "count": 3}, {"name": "b", "deviceClassName": "gpu"}]
     claim["spec"]["devices"]["requests"].append({"name": "any", "firstAvailable": alternatives})
     assert count_devices([read(claim, ResourceClaim), read(a_claim("other"), ResourceClaim)]) == 8
-
-
-def test_a_ranking_follows_what_is_allocated_and_which_nodes_there_are() -> None:
-    state = a_state(a_class(), *(a_node(name) for name in ("node-a", "node-b")))
-    for name in ("node-a", "node-b"):
-        learn(state, a_slice(name, "gpu-0", "gpu-1"))
-    ranking = Ranking(state)
-    assert ranking.order(Policy.BINPACK, 1) == ["node-a", "node-b"]
-    key = learn(state, holder("gpu-0", "node-b"))
-    assert ranking.order(Policy.BINPACK, 1) == ["node-b", "node-a"]
-    state.set_claim(key, None)
-    assert ranking.order(Policy.BINPACK, 1) == ["node-a", "node-b"]
-    state.set_node("node-a", None)
-    assert ranking.order(Policy.SPREAD, 1) == ["node-b"]
-    assert ranking.order(Policy.FIRST_FIT, 1) == ["node-b"]
