@@ -24,6 +24,7 @@ from controller.patch import (
     build_ungating,
 )
 from dra_driver.api.core_v1 import Pod
+from dra_driver.api.meta_v1 import render_time
 from dra_driver.api.resource_v1 import AllocationResult, ResourceClaim
 from dra_driver.errors import ApiConflictError, ApiError, ApiInvalidError, ApiUnavailableError
 from dra_driver.kube.backoff import Backoff
@@ -72,7 +73,7 @@ class Writer:
                 wanted,
                 lambda found: _is_protected(found) and _is_unallocated(found),
             )
-        stamp = self.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        stamp = render_time(self.now())
         patch = build_allocation(claim, allocation, refer_to(pod), stamp)
 
         def is_done(found: ResourceClaim) -> bool:

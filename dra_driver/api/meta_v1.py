@@ -4,6 +4,7 @@
 and the server keeps it when an update does not carry it, the second is gone since Kubernetes 1.20.
 """
 
+from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -16,6 +17,11 @@ MicroTime: TypeAlias = str
 
 JsonObject: TypeAlias = dict[str, Any]
 """A JSON object that Kubernetes passes through without looking at it."""
+
+
+def render_time(moment: datetime) -> Time:
+    """Write a moment, which knows its zone, as the API does."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

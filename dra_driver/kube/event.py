@@ -16,7 +16,7 @@ import msgspec
 import structlog
 
 from dra_driver.api.core_v1 import Event, EventSource, ObjectReference
-from dra_driver.api.meta_v1 import ObjectMeta
+from dra_driver.api.meta_v1 import ObjectMeta, render_time
 from dra_driver.errors import ApiConflictError, ApiError, ApiNotFoundError, ApiUnavailableError
 from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.client import ApiClient
@@ -101,7 +101,7 @@ class EventRecorder:
         `reason` is one word in UpperCamelCase; a message of more than 1024 bytes is cut.
         """
         topic = Topic(msgspec.structs.replace(target, resource_version=""), type.value, reason, build_message(message))
-        now = self._clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = render_time(self._clock())
         occurrence = Occurrence(topic, now, now)
         earlier = self._waiting.get(topic)
         if earlier is None and len(self._waiting) >= _MOST_WAITING:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
@@ -20,11 +19,6 @@ _GENERATED_MAX: Final = 63 - SUFFIX_LENGTH
 _ANNOTATIONS_MAX: Final = 256 * 1024
 _STANDARD_FINALIZERS: Final = frozenset(("kubernetes", "orphan", "foregroundDeletion"))
 _IMMUTABLE: Final = ("name", "namespace", "uid", "creationTimestamp")
-
-
-def format_time(moment: datetime) -> str:
-    """Write a time as the API does: UTC, whole seconds."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def read_metadata(value: Object) -> dict[str, Any]:
@@ -169,7 +163,6 @@ __all__ = [
     "begin_metadata",
     "carry_metadata",
     "check_namespace",
-    "format_time",
     "order_metadata",
     "parse_version",
     "read_metadata",

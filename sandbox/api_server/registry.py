@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from dra_driver.api.meta_v1 import render_time
 from dra_driver.errors import FieldError
 from sandbox.api_server import kind as kinds
 from sandbox.api_server.kind import Kind, Object
@@ -22,7 +23,6 @@ from sandbox.api_server.metadata import (
     begin_metadata,
     carry_metadata,
     check_namespace,
-    format_time,
     order_metadata,
     read_metadata,
 )
@@ -156,7 +156,7 @@ class Registry:
         if is_marked:
             grace_s = min(grace_s, metadata.get("deletionGracePeriodSeconds") or 0)
         grace_s = min(grace_s, _LONGEST_GRACE_S)
-        deadline = format_time(self._clock() + timedelta(seconds=grace_s))
+        deadline = render_time(self._clock() + timedelta(seconds=grace_s))
         marks: dict[str, Any] = {"deletionTimestamp": deadline, "deletionGracePeriodSeconds": grace_s}
         if strategy.counts_generations and "generation" in metadata and not is_marked:
             marks["generation"] = metadata["generation"] + 1
@@ -189,7 +189,7 @@ class Registry:
             raise conflict(target.kind, target.name, problem)
         status = old.value.get("status") or {}
         scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
-        scheduled["lastTransitionTime"] = format_time(self._clock())
+        scheduled["lastTransitionTime"] = render_time(self._clock())
         others = [each for each in status.get("conditions", ()) if each["type"] != "PodScheduled"]
         value = old.value | {
             "metadata": dict(old.value["metadata"]),
@@ -242,7 +242,7 @@ class Registry:
     def _context(self, namespace: str) -> Context:
         found = self.store.get(kinds.NAMESPACES, Key("", namespace)) if namespace else None
         labels = found.value["metadata"].get("labels", {}) if found else {}
-        return Context(format_time(self._clock()), labels)
+        return Context(render_time(self._clock()), labels)
 
     def _check_namespace(self, kind: Kind, metadata: dict[str, Any]) -> None:
         """Refuse a new object in a namespace that is not there, or is on its way out."""
@@ -265,7 +265,7 @@ class Registry:
             return old, True
         marked = old
         if not old.value["metadata"].get("deletionTimestamp"):
-            metadata = order_metadata(old.value["metadata"] | {"deletionTimestamp": format_time(self._clock())})
+            metadata = order_metadata(old.value["metadata"] | {"deletionTimestamp": render_time(self._clock())})
             value = old.value | {"metadata": metadata, "status": {"phase": "Terminating"}}
             marked = self._write(target.kind, target.key, value, dry_run=False)
         for kind in self._namespaced():

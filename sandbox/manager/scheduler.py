@@ -19,6 +19,7 @@ from controller.placement import Requested, find_misfit
 from controller.pod_claim import find_claims, find_keys
 from dra_driver.api.allocation_validation import RESERVED_FOR_MAX
 from dra_driver.api.core_v1 import Node, NodeSelector, Pod, PodCondition
+from dra_driver.api.meta_v1 import render_time
 from dra_driver.api.resource_v1 import AllocationResult, ResourceClaim
 from dra_driver.errors import ApiConflictError, ApiError, ApiNotFoundError
 from dra_driver.kube.cache import Cache
@@ -268,7 +269,7 @@ class Scheduler:
         log.info("pod does not fit", pod=f"{metadata.namespace}/{metadata.name}", reason=message)
 
     def _now(self) -> str:
-        return self._clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return render_time(self._clock())
 
 
 def _matches(selector: NodeSelector, node: Node) -> bool:

@@ -11,6 +11,7 @@ from typing import Final
 
 import structlog
 
+from dra_driver.api.meta_v1 import render_time
 from dra_driver.errors import ApiError, ApiNotFoundError
 from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.client import ApiClient, Preconditions
@@ -242,7 +243,7 @@ class Kubelet:
                 return
 
     def _now(self) -> str:
-        return self._clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return render_time(self._clock())
 
 
 def _delay_s(backoff: Backoff, attempt: int) -> float:

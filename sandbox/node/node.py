@@ -12,7 +12,7 @@ from typing import Any, Final
 import structlog
 
 from dra_driver.api.core_v1 import Node
-from dra_driver.api.meta_v1 import ObjectMeta
+from dra_driver.api.meta_v1 import ObjectMeta, render_time
 from dra_driver.errors import ApiConflictError
 from dra_driver.kube.client import ApiClient
 from dra_driver.kube.resource import NODES
@@ -156,7 +156,7 @@ class SimulatedNode:
         }
         with contextlib.suppress(ApiConflictError):
             await self._client.create(NODES, Node(metadata=ObjectMeta(name=self.name, labels=labels)))
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = render_time(datetime.now(UTC))
         ready = {
             "type": "Ready",
             "status": "True",
