@@ -22,7 +22,7 @@ def untolerated_taint(taints: Iterable[Taint], tolerations: Iterable[Toleration]
 
 
 def tolerates_unschedulable(tolerations: Iterable[Toleration]) -> bool:
-    """Tell whether a Pod goes also to nodes that are cordoned."""
+    """Tell whether a Pod goes also to nodes that are unschedulable."""
     return any(tolerates(toleration, _UNSCHEDULABLE) for toleration in tolerations)
 
 

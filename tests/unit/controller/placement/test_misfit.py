@@ -99,7 +99,7 @@ EVERYTHING = {"operator": "Exists"}
         pytest.param([EVERYTHING], True, id="everything"),
     ],
 )
-def test_a_cordoned_node_takes_only_pods_that_tolerate_it(tolerations: list[dict[str, str]], fits: bool) -> None:
+def test_an_unschedulable_node_takes_only_pods_that_tolerate_it(tolerations: list[dict[str, str]], fits: bool) -> None:
     found = misfit_of(a_pod(tolerations=tolerations), a_node(unschedulable=True))
     wanted = Misfit(MisfitCode.UNSCHEDULABLE, "node: is unschedulable, want a schedulable one")
     assert found == (None if fits else wanted)
