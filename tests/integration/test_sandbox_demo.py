@@ -1,6 +1,7 @@
 """The demo as a user runs it: a process, what it writes, how it ends, and that it leaves nothing."""
 
 import asyncio
+import codecs
 import re
 import signal
 import sys
@@ -31,8 +32,9 @@ class Demo:
 
     async def _read(self) -> None:
         assert self.process.stdout is not None
+        decoder = codecs.getincrementaldecoder("utf-8")()  # chunks end anywhere, also within a character
         while chunk := await self.process.stdout.read(65536):
-            self.text += chunk.decode("utf-8")
+            self.text += decoder.decode(chunk)
 
 
 @pytest.fixture
