@@ -2,14 +2,12 @@
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
-
-import structlog
+from typing import Final
 
 from dra_driver.api.core_v1 import Node
 from dra_driver.api.meta_v1 import ObjectMeta, render_time
@@ -21,8 +19,7 @@ from kubeletplugin.setting import BackendName, Settings, SimulatedSettings, vali
 from kubeletplugin.socket import hold_plugin_directory
 from sandbox.node.feed import PodFeed
 from sandbox.node.kubelet import Kubelet
-
-log = structlog.get_logger(__name__)
+from sandbox.node.part import Part
 
 VERSION: Final = "v1.37.2"
 _RESOURCES: Final = {"cpu": "128", "memory": "1Ti", "ephemeral-storage": "1Ti", "pods": "110"}
@@ -59,8 +56,8 @@ class SimulatedNode:
         self._client = client
         self._feed = feed
         self._executor = executor
-        self._kubelet_part = _Part()
-        self._plugin_part = _Part()
+        self._kubelet_part = Part()
+        self._plugin_part = Part()
 
     @property
     def plugin_settings(self) -> Settings:
@@ -179,48 +176,3 @@ class SimulatedNode:
             },
         }
         await self._client.patch(NODES, self.name, {"status": status}, subresource="status")
-
-
-class _Part:
-    """Something that runs beside: started, and ended or cancelled later. What it raises comes out once, at its end."""
-
-    def __init__(self) -> None:
-        self._task: asyncio.Task[None] | None = None
-        self._stop = asyncio.Event()
-
-    async def start(
-        self, work: Coroutine[Any, Any, None], started: asyncio.Event | None, stop: asyncio.Event | None = None
-    ) -> None:
-        """Start it, and return when it is `started`. Raises what it raises before."""
-        self._stop = stop or asyncio.Event()
-        self._task = asyncio.create_task(work)
-        self._task.add_done_callback(_tell_end)
-        if started is None:
-            return
-        waiting = asyncio.create_task(started.wait())
-        await asyncio.wait([self._task, waiting], return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
-        if self._task.done():
-            task, self._task = self._task, None
-            await task
-
-    async def end(self) -> None:
-        """Ask it to end, and wait for that."""
-        self._stop.set()
-        task, self._task = self._task, None
-        if task is not None:
-            await task
-
-    async def cancel(self) -> None:
-        """Cancel it, and wait for that."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.wait([task])  # unlike `await task`, it does not take a cancellation of ours for its own
-            if not task.cancelled():
-                await task
-
-
-def _tell_end(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        log.error("part of a node ended", error=str(error), exc_info=error)
