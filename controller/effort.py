@@ -83,7 +83,7 @@ class Effort:
         for factor in FACTORS:
             for node in refusal.undecided[:_NODES_MAX]:
                 version = self.state.version_of(node)
-                if node not in self.state.own.nodes or failed.get(node) == version:
+                if version is None or failed.get(node) == version:
                     continue
                 tried += 1
                 answer = await asyncio.to_thread(_answer, self._ask(refusal.claims, node, self.budget * factor))
@@ -101,7 +101,7 @@ class Effort:
         return Problem(
             node=state.own.nodes[node],
             claims=[with_policy(claim, self.policy) for claim in claims],
-            slices=state.offer.list(),
+            slices=state.offer.list(state.own.relied_pools(node)),
             classes=dict(state.classes),
             allocated=state.list_allocated(),
             taint_rules=tuple(state.rules.values()),

@@ -4,7 +4,7 @@ A pool is offered as a whole or not at all. While its taints change, some slices
 that kube-scheduler still gives away would then share counters with those that the controller gives away.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
 from controller.ownership import has_taint, strip_taint
@@ -45,9 +45,9 @@ class Offer:
             yield name, None
         yield from self._offer(key)
 
-    def list(self) -> tuple[ResourceSlice, ...]:
-        """Give all slices that are offered."""
-        return tuple(offered for _, offered in self._offered.values())
+    def list(self, pools: Container[PoolKey]) -> tuple[ResourceSlice, ...]:
+        """Give the slices of pools that are offered."""
+        return tuple(offered for _, offered in self._offered.values() if _pool_key(offered) in pools)
 
     def _offer(self, key: PoolKey) -> Iterator[tuple[str, ResourceSlice | None]]:
         slices = self._pools.get(key, {})

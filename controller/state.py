@@ -87,6 +87,7 @@ class State:
     _counted: dict[ObjectKey, tuple[str, Pod]] = field(default_factory=dict)
     _chosen: dict[str, str] = field(default_factory=dict)
     _held: dict[ObjectKey, AllocationResult] = field(default_factory=dict)
+    _class_changes: int = 0
     _versions: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -141,6 +142,7 @@ class State:
 
     def set_class(self, name: str, device_class: DeviceClass | None) -> Effect:
         """Take over a class, or that it is gone."""
+        self._class_changes += 1
         for cluster in (self.own, self.foreign):
             if device_class is None:
                 cluster.remove_class(name)
@@ -239,12 +241,17 @@ class State:
         return self._chosen.get(pod.metadata.uid, "") or next(self._nodes_of_claims(pod), "")
 
     def version_of(self, node: str) -> object:
-        """Give something that is different once the node's own devices, or what is taken of them, are."""
+        """Give something that is different once the node's own devices, what is taken of them, or classes are.
+
+        None for a node that is not the controller's, or whose devices cannot be told.
+        """
+        if node not in self.own.nodes:
+            return None
         try:
             pools = self.own.pools(node)
         except AllocationError:
             return None
-        return (_Same(pools), tuple(self._versions[pool.id] for pool in pools))
+        return (self._class_changes, _Same(pools), tuple(self._versions[pool.id] for pool in pools))
 
     def list_allocated(self) -> tuple[ResourceClaim, ...]:
         """Give all claims that hold devices, as they are counted."""

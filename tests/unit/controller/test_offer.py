@@ -1,6 +1,6 @@
 from controller.offer import Offer
 from dra_driver.api.resource_v1 import ResourceSlice
-from tests.support.control import TAINT, a_device, a_slice
+from tests.support.control import DRIVER, TAINT, a_device, a_slice
 from tests.support.control_object import read
 
 TAINTED, BARE = "tainted", "bare"
@@ -17,7 +17,7 @@ def slice_of(name: str, *devices: str, generation: int = 1, count: int = 1) -> R
 
 
 def names(offer: Offer) -> list[str]:
-    return sorted(slice_.metadata.name for slice_ in offer.list())
+    return sorted(slice_.metadata.name for slice_ in offer.list({(DRIVER, "node-a"), (DRIVER, "node-b")}))
 
 
 def test_a_pool_whose_devices_all_have_the_taint_is_offered_without_it() -> None:
@@ -50,6 +50,12 @@ def test_slices_of_counters_go_with_the_devices_of_their_pool() -> None:
     assert list(offer.set(slice_of("counters", count=2))) == []
     list(offer.set(slice_of("devices", TAINTED, count=2)))
     assert names(offer) == ["counters", "devices"]
+
+
+def test_slices_are_listed_of_the_pools_that_are_wanted() -> None:
+    offer = Offer()
+    list(offer.set(slice_of("one", TAINTED)))
+    assert offer.list({(DRIVER, "node-b")}) == ()
 
 
 def test_a_slice_that_goes_is_not_offered_any_more() -> None:
