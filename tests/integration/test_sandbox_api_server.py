@@ -241,8 +241,10 @@ async def test_a_client_is_warned_of_fields_that_get_lost_and_of_bad_habits() ->
         async with request.session.post(url, json={"metadata": {"name": "s"}, "spec": spec}) as response:
             assert response.headers.getall("Warning") == [
                 '299 - "unknown field \\"spec.planet\\""',
-                ('299 - "spec.driver: driver names should be lowercase; '
-                '\\"Up.example.com\\" contains uppercase characters"'),
+                (
+                    '299 - "spec.driver: driver names should be lowercase; '
+                    '\\"Up.example.com\\" contains uppercase characters"'
+                ),
             ]
             assert "planet" not in (await response.json())["spec"]
 
