@@ -85,6 +85,7 @@ class Leader:
     def notice(self, effect: Effect) -> None:
         """Hear what a change may mean."""
         if not self._is_leading:
+            self.state.forget_changes()
             return
         for key in effect.pods:
             pod = self.state.pods.get(key)

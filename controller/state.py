@@ -240,6 +240,12 @@ class State:
         """Give the node that was chosen for a Pod; empty if none."""
         return self._chosen.get(pod.metadata.uid, "") or next(self._nodes_of_claims(pod), "")
 
+    def forget_changes(self) -> None:
+        """Keep no note of what changed, since nobody looks; whoever does later on looks at everything."""
+        self.layout += 1
+        for changes in (self.changed_pools, self.touched_pools, self.touched_nodes):
+            changes.clear()
+
     def version_of(self, node: str) -> object:
         """Give something that is different once the node's own devices, what is taken of them, or classes are.
 

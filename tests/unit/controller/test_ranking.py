@@ -37,6 +37,19 @@ def test_a_ranking_follows_what_is_allocated_and_which_nodes_there_are() -> None
     assert ranking.order(Policy.FIRST_FIT, 1) == ["node-b"]
 
 
+def test_what_nobody_took_note_of_is_measured_anew() -> None:
+    state = a_state(a_class(), *(a_node(name) for name in ("node-a", "node-b")))
+    for name in ("node-a", "node-b"):
+        learn(state, a_slice(name, "gpu-0"))
+    ranking = Ranking(state)
+    assert ranking.order(Policy.BINPACK, 1) == ["node-a", "node-b"]
+    learn(state, holder("gpu-0", "node-b"))
+    state.set_node("node-c", None)
+    state.forget_changes()
+    assert (state.changed_pools, state.touched_pools, state.touched_nodes) == (set(), set(), set())
+    assert ranking.order(Policy.BINPACK, 1) == ["node-b", "node-a"]
+
+
 def test_what_changes_while_nodes_are_measured_counts() -> None:
     state = a_state(a_class(), *(a_node(f"node-{number:02}") for number in range(20)))
     for number in range(20):
