@@ -37,11 +37,9 @@ def find_claims(pod: Pod, claims: Mapping[ObjectKey, ResourceClaim]) -> PodClaim
 
 
 def find_keys(pod: Pod) -> Iterator[ObjectKey]:
-    """Yield the keys of a Pod's claims, as far as they are known."""
-    for entry in pod.spec.resource_claims:
-        key = find_key(pod, entry)
-        if key is not None:
-            yield key
+    """Yield the keys of a Pod's claims, each once, as far as they are known."""
+    keys = (find_key(pod, entry) for entry in pod.spec.resource_claims)
+    yield from dict.fromkeys(key for key in keys if key is not None)
 
 
 def find_key(pod: Pod, entry: PodResourceClaim) -> ObjectKey | None:

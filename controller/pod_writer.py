@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from controller.allocator import AllocationError
 from controller.decider import Decider
 from controller.decision import Place
 from controller.double import find_double, find_earlier
@@ -69,7 +70,11 @@ class PodWriter:
         """Tell whether a device of an allocation was somebody else's before; everything until then must be known."""
         own = self.state.own
         node = find_node(claim.status.allocation) if claim.status.allocation is not None else ""
-        devices = find_double(claim, own.state, own.pools(node) if node in own.nodes else ())
+        try:
+            pools = own.pools(node) if node in own.nodes else ()
+        except AllocationError:
+            pools = ()  # a slice that cannot be read: then whole devices are all that can be told
+        devices = find_double(claim, own.state, pools)
         if not devices:
             return False
         earlier = find_earlier(claim, devices, self.state.claims.values(), self.state.since)

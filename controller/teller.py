@@ -17,6 +17,7 @@ log = structlog.get_logger(__name__)
 
 REASON: Final = "DevicesDoNotFit"
 _AGAIN_S: Final = 3600.0
+_CLAIMS_MAX: Final = 16  # a Pod with hundreds leaves others a word
 _REMEMBERED_MAX: Final = 10_000
 
 
@@ -112,6 +113,6 @@ class Teller:
 
     def _tell(self, pod: Pod, refusal: Refuse) -> None:
         text = self.explain(pod, refusal)
-        targets: tuple[KubernetesObject, ...] = (pod, *refusal.claims)
+        targets: tuple[KubernetesObject, ...] = (pod, *refusal.claims[:_CLAIMS_MAX])
         for target in targets if text else ():
             self.warn(target, REASON, text)

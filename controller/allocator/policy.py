@@ -16,6 +16,7 @@ from controller.allocator.error import AllocationError
 from controller.allocator.ledger import Ledger
 from controller.allocator.request import Alternative
 from controller.allocator.table import Table
+from dra_driver.api.name import quote
 from dra_driver.api.resource_v1 import DeviceClass, ResourceClaim
 
 ANNOTATION: Final = "dra-driver.io/policy"
@@ -43,7 +44,7 @@ def parse_policy(text: str) -> Policy:
         return Policy(text)
     except ValueError:
         known = ", ".join(repr(str(policy)) for policy in Policy)
-        raise ValueError(f"policy: unknown policy {text!r}, want one of {known}") from None
+        raise ValueError(f"policy: unknown policy {quote(text)}, want one of {known}") from None
 
 
 def policy_of(claim: ResourceClaim, device_class: DeviceClass) -> Policy:

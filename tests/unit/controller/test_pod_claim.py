@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from controller.pod_claim import find_claims, is_pending, is_reserved_only_for
+from controller.pod_claim import find_claims, find_keys, is_pending, is_reserved_only_for
 from dra_driver.api.core_v1 import Pod
 from dra_driver.api.resource_v1 import ResourceClaim, ResourceClaimStatus
 from dra_driver.kube.resource import ObjectKey, key_of
@@ -23,6 +23,11 @@ def test_claims_are_found_each_once_in_the_pods_order() -> None:
     found = find_claims(read(a_pod("pod-1", "b", "a", "b"), Pod), known(a_claim("a"), a_claim("b")))
     assert [claim.metadata.name for claim in found.claims] == ["b", "a"]
     assert found.missing == ()
+
+
+def test_a_claim_that_a_pod_names_twice_is_one() -> None:
+    keys = tuple(find_keys(read(a_pod("pod-1", "b", "a", "b"), Pod)))
+    assert keys == (ObjectKey("default", "b"), ObjectKey("default", "a"))
 
 
 def test_what_is_missing_is_said_of_each() -> None:

@@ -46,6 +46,16 @@ async def test_a_refusal_is_told_on_the_pod_and_the_claims_that_are_not_served()
     assert sink.told == [("Pod", REASON, "none free"), ("ResourceClaim", REASON, "none free")]
 
 
+async def test_a_pod_with_hundreds_of_claims_is_told_on_a_few_of_them() -> None:
+    sink = Sink()
+    teller = a_teller(sink, Clock())
+    claims = tuple(read(a_claim(f"claim-{index}", uid=f"uid-{index}"), ResourceClaim) for index in range(500))
+    async with running(teller.run()):
+        teller.refuse(POD, Refuse(Code.DEVICES, "none free", claims))
+        await until(lambda: sink.told)
+    assert [kind for kind, _, _ in sink.told] == ["Pod", *["ResourceClaim"] * 16]
+
+
 async def test_the_latest_refusal_is_told_and_none_that_was_cleared() -> None:
     sink = Sink()
     teller = a_teller(sink, Clock(), delay_s=0.01)
