@@ -155,18 +155,27 @@ def _explain_room(ledger: Ledger, alternative: Alternative, index: int) -> Reaso
 
 
 def _explain_counters(ledger: Ledger, index: int) -> Reason | None:
-    """Say which counters are short; those of a shared device that somebody has are charged already."""
+    """Say which counters are short; those of a shared device that somebody has are charged already.
+
+    A pool of which more is held than there is gives away no counter at all, until that is put right.
+    """
     table = ledger.table
     candidate = table.candidates[index]
     if _is_charged(ledger, index):
         return None
-    available = ledger.available_counters(table.pool_of[index])
-    short = [key for key, amount in candidate.consumption.items() if available[key] < amount]
+    pool = table.pool_of[index]
+    available = ledger.available_counters(pool)
+    asked = available if pool in table.stock.overcommitted else candidate.consumption
+    wanted = {key: candidate.consumption.get(key, 0) for key in asked}
+    short = [key for key, amount in wanted.items() if available[key] < amount]
     if not short:
         return None
-    seen = ", ".join(f"{'/'.join(key)} {format_nanos(available[key])}" for key in short)
-    wanted = ", ".join(f"{'/'.join(key)} {format_nanos(candidate.consumption[key])}" for key in short)
-    return Reason(ReasonCode.COUNTERS, candidate.subject, seen, wanted)
+    return Reason(
+        ReasonCode.COUNTERS,
+        candidate.subject,
+        ", ".join(f"{'/'.join(key)} {format_nanos(available[key])}" for key in short),
+        ", ".join(f"{'/'.join(key)} {format_nanos(wanted[key])}" for key in short),
+    )
 
 
 def _is_charged(ledger: Ledger, index: int) -> bool:

@@ -111,6 +111,25 @@ def test_the_reason_is_one_line(requests: Any, text: str) -> None:
     assert said(three_nodes(), a_claim(*requests)) == text
 
 
+def test_a_pool_of_which_more_is_held_than_there_is_has_no_device_free_that_takes_counters() -> None:
+    sets = [{"name": name, "counters": {"units": {"value": "3"}}} for name in ("x", "y")]
+    takes = {"x1": ("x", "1"), "y1": ("y", "2"), "y2": ("y", "2")}
+    devices = [
+        a_device(name, {"consumesCounters": [{"counterSet": counters, "counters": {"units": {"value": amount}}}]})
+        for name, (counters, amount) in takes.items()
+    ]
+    numbers = count()
+    cluster = Cluster(SelectorCache(CelCompiler()), lambda: f"share-{next(numbers)}")
+    cluster.set_class(a_class())
+    cluster.set_node(Node(metadata=ObjectMeta(name="a")))
+    cluster.set_slice(a_slice(*devices, pool="a", name="devices", of=2, nodeName="a"))
+    cluster.set_slice(a_slice(pool="a", name="sets", of=2, nodeName="a", sharedCounters=sets))
+    hold(cluster, "a", "y1", "y2")
+    assert said(cluster, a_claim(a_request("gpu"))) == (
+        "request gpu: 3 of 3 devices match, 2 in use, 1 with counters short (y/units -1, want y/units 0)"
+    )
+
+
 def test_other_nodes_are_counted_by_what_is_in_their_way() -> None:
     misfits = [("d", "unschedulable"), ("e", "cpu: want 4, has 2"), ("f", "unschedulable")]
     assert said(three_nodes(), a_claim(a_request("gpu", H100)), misfits=misfits).endswith(
