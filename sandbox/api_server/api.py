@@ -70,6 +70,8 @@ class Api:
             return refuse(refusal)
         except web.HTTPRequestEntityTooLarge:
             return refuse(Refusal(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728"))
+        except web.RequestPayloadError:
+            return refuse(bad_request("the body is not what its length and encoding say"))
         except Exception as error:  # noqa: BLE001 - whatever a request does, the server goes on and says so
             self._log.exception("request failed", method=request.method, path=request.path)
             return refuse(Refusal(500, "InternalError", f"Internal error occurred: {type(error).__name__}"))

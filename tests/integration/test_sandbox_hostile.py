@@ -144,3 +144,13 @@ async def test_warnings_are_no_more_than_a_client_reads() -> None:
             async with session.post(f"{server.url}{_CONFIG_MAPS}", json=value) as response:
                 assert response.status == 201
                 assert 0 < sum(map(len, response.headers.getall("Warning"))) < 8000
+
+
+async def test_a_body_that_is_not_encoded_as_it_says_is_refused() -> None:
+    async with ApiServer() as server:
+        headers = {"Authorization": f"Bearer {server.token}", "Content-Encoding": "gzip"}
+        async with (
+            aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False), headers=headers) as session,
+            session.post(f"{server.url}{_CONFIG_MAPS}", data=b"no gzip") as response,
+        ):
+            assert (response.status, (await response.json())["reason"]) == (400, "BadRequest")
