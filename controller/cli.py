@@ -16,7 +16,7 @@ from controller.app import run_controller
 from controller.setting import DEFAULT_NAMESPACE, LEASE_NAME, Settings, read_features, validate_settings
 from dra_driver.errors import DraError
 from dra_driver.log import LogFormat, LogLevel, configure_logging
-from dra_driver.process import EXIT_SETTING, print_version, render_names
+from dra_driver.process import EXIT_SETTING, HttpAddress, LeastLevel, LineFormat, render_names, version_option
 
 PROGRAM = "dra-controller"
 
@@ -26,12 +26,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "DRA_DRIVER"},
 )
-
-
-def _print_version(wanted: bool) -> None:  # noqa: FBT001  typer calls it with the flag's value
-    if wanted:
-        print_version(PROGRAM)
-        raise typer.Exit
 
 
 @app.command(
@@ -77,26 +71,10 @@ def run(  # noqa: PLR0913  a flag each
     lease_duration: Annotated[float, typer.Option(help="Seconds that others wait for a leader that is silent.")] = 15.0,
     renew_deadline: Annotated[float, typer.Option(help="Seconds after which a leader that cannot renew ends.")] = 10.0,
     retry_period: Annotated[float, typer.Option(help="Seconds between two renewals.")] = 2.0,
-    http_address: Annotated[
-        str, typer.Option(help="Where /metrics, /healthz and /readyz are served; without a host on all addresses.")
-    ] = ":8080",
-    log_level: Annotated[
-        LogLevel, typer.Option(help=f"The least important lines to write: {render_names(LogLevel)}.")
-    ] = LogLevel.INFO,
-    log_format: Annotated[
-        LogFormat, typer.Option(help="json, text, or auto: text on a terminal, else json.")
-    ] = LogFormat.AUTO,
-    _version: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            callback=_print_version,
-            is_eager=True,
-            allow_from_autoenv=False,
-            show_envvar=False,
-            help="Print the version and end.",
-        ),
-    ] = False,
+    http_address: HttpAddress = ":8080",
+    log_level: LeastLevel = LogLevel.INFO,
+    log_format: LineFormat = LogFormat.AUTO,
+    _version: Annotated[bool, version_option(PROGRAM)] = False,
 ) -> None:
     """Run the controller until a signal ends it."""
     configure_logging(level=log_level, format_=log_format)

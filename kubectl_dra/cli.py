@@ -11,7 +11,7 @@ import typer
 
 from dra_driver.errors import DraError
 from dra_driver.log import LogLevel, configure_logging
-from dra_driver.process import EXIT_SETTING, render_names
+from dra_driver.process import EXIT_SETTING, LeastLevel
 
 app = typer.Typer(
     name="kubectl-dra",
@@ -93,9 +93,7 @@ def sandbox(
             "--controller", help="Run the controller, too, for nodes labelled dra-driver.io/allocator=controller."
         ),
     ] = False,
-    log_level: Annotated[
-        LogLevel, typer.Option(help=f"The least important lines to write: {render_names(LogLevel)}.")
-    ] = LogLevel.WARNING,
+    log_level: LeastLevel = LogLevel.WARNING,
 ) -> None:
     """Run a sandbox."""
     from kubectl_dra.sandbox import SandboxSettings, run_sandbox  # noqa: PLC0415 - as above

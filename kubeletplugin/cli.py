@@ -11,9 +11,11 @@ import typer
 from dra_driver.devices.attribute import DEFAULT_SLOTS
 from dra_driver.errors import DraError
 from dra_driver.log import LogFormat, LogLevel, configure_logging
-from dra_driver.process import EXIT_SETTING, print_version, render_names
+from dra_driver.process import EXIT_SETTING, HttpAddress, LeastLevel, LineFormat, render_names, version_option
 from kubeletplugin.app import run_plugin
 from kubeletplugin.setting import DEFAULT_DRIVER, BackendName, Settings, SimulatedSettings, validate_settings
+
+PROGRAM = "dra-kubeletplugin"
 
 app = typer.Typer(
     add_completion=True,
@@ -21,12 +23,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "DRA_DRIVER"},
 )
-
-
-def _print_version(wanted: bool) -> None:  # noqa: FBT001  typer calls it with the flag's value
-    if wanted:
-        print_version("dra-kubeletplugin")
-        raise typer.Exit
 
 
 @app.command(
@@ -65,26 +61,10 @@ def run(  # noqa: PLR0913  a flag each
         bool, typer.Option(help="Share devices that nothing holds to limits: accounted, not enforced.")
     ] = False,
     discovery_interval: Annotated[float, typer.Option(help="Seconds between two looks at the devices.")] = 5.0,
-    http_address: Annotated[
-        str, typer.Option(help="Where /metrics, /healthz and /readyz are served; without a host on all addresses.")
-    ] = ":8080",
-    log_level: Annotated[
-        LogLevel, typer.Option(help=f"The least important lines to write: {render_names(LogLevel)}.")
-    ] = LogLevel.INFO,
-    log_format: Annotated[
-        LogFormat, typer.Option(help="json, text, or auto: text on a terminal, else json.")
-    ] = LogFormat.AUTO,
-    _version: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            callback=_print_version,
-            is_eager=True,
-            allow_from_autoenv=False,
-            show_envvar=False,
-            help="Print the version and end.",
-        ),
-    ] = False,
+    http_address: HttpAddress = ":8080",
+    log_level: LeastLevel = LogLevel.INFO,
+    log_format: LineFormat = LogFormat.AUTO,
+    _version: Annotated[bool, version_option(PROGRAM)] = False,
 ) -> None:
     """Run the plugin until a signal ends it."""
     configure_logging(level=log_level, format_=log_format)
@@ -109,14 +89,14 @@ def run(  # noqa: PLR0913  a flag each
         validate_settings(settings)
         asyncio.run(run_plugin(settings))
     except DraError as error:
-        typer.echo(f"dra-kubeletplugin: {error}", err=True)
+        typer.echo(f"{PROGRAM}: {error}", err=True)
         raise typer.Exit(EXIT_SETTING) from error
 
 
 def main() -> None:
     """Run the command; anything that nobody foresaw is logged and exits with 1."""
     try:
-        app(prog_name="dra-kubeletplugin")
+        app(prog_name=PROGRAM)
     except Exception:  # noqa: BLE001 - the last stop: whatever it is, it is logged as a whole
         structlog.get_logger(__name__).exception("plugin ended")
         sys.exit(1)
