@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from controller.allocator import AllocationError, Cluster, Policy
-from controller.allocator.candidate import Candidate, find_attribute
+from controller.allocator.candidate import Candidate, find_link_domain
 from controller.allocator.pool import Pool
 from controller.allocator.state import AllocatedState
 from dra_driver.api.resource_v1 import ResourceClaim
 
 _WHOLE: Final = 1_000_000
-_DOMAIN: Final = "linkDomain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ def measure_node(cluster: Cluster, node: str) -> NodeUse:
     except AllocationError:
         return NodeUse()
     used = left = singles = 0
-    domains: Counter[str] = Counter()
+    domains: Counter[tuple[str, str]] = Counter()
     for pool in pools:
         for share in _measure_cards(pool, cluster.state):
             used += share
@@ -52,9 +51,9 @@ def measure_node(cluster: Cluster, node: str) -> NodeUse:
         for candidate in pool.candidates:
             if cluster.state.is_allocated(candidate.id):
                 continue
-            domain = find_attribute(candidate.device.attributes, f"{candidate.id[0]}/{_DOMAIN}", candidate.id[0])
-            if domain is not None and domain.string is not None:
-                domains[domain.string] += 1
+            domain = find_link_domain(candidate)
+            if domain is not None:
+                domains[domain] += 1
             else:
                 singles += 1
     return NodeUse(used, left, tuple(sorted(domains.values())), singles)

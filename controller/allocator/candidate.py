@@ -11,6 +11,7 @@ from dra_driver.api.resource_v1 import Device, DeviceAttribute, DeviceTaint, Res
 from dra_driver.cel import DeviceInput
 
 _CELLS_MAX: Final = 64
+_LINK_DOMAIN: Final = "linkDomain"
 
 Counters: TypeAlias = dict[tuple[str, str], int]
 """Nano-units by counter set and counter."""
@@ -82,6 +83,13 @@ def find_attribute(attributes: Mapping[str, DeviceAttribute], name: str, driver:
         return found
     domain, slash, id_ = name.partition("/")
     return attributes.get(id_) if slash and domain == driver else None
+
+
+def find_link_domain(candidate: Candidate) -> tuple[str, str] | None:
+    """Give the driver and name of the device's link domain; None if it is in none."""
+    driver = candidate.id[0]
+    attribute = find_attribute(candidate.device.attributes, f"{driver}/{_LINK_DOMAIN}", driver)
+    return None if attribute is None or attribute.string is None else (driver, attribute.string)
 
 
 def _consumption(device: Device) -> Counters:

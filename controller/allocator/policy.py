@@ -11,7 +11,7 @@ from fractions import Fraction
 from itertools import groupby
 from typing import Final
 
-from controller.allocator.candidate import find_attribute
+from controller.allocator.candidate import find_link_domain
 from controller.allocator.error import AllocationError
 from controller.allocator.ledger import Ledger
 from controller.allocator.request import Alternative
@@ -20,7 +20,6 @@ from dra_driver.api.name import quote
 from dra_driver.api.resource_v1 import DeviceClass, ResourceClaim
 
 ANNOTATION: Final = "dra-driver.io/policy"
-_DOMAIN: Final = "linkDomain"
 
 
 class Policy(StrEnum):
@@ -166,10 +165,7 @@ class _Usage:
         return cell.misfit is None and self._ledger.has_room(cell, index)
 
     def _domain(self, index: int) -> Hashable:
-        candidate = self._table.candidates[index]
-        driver = candidate.id[0]
-        attribute = find_attribute(candidate.device.attributes, f"{driver}/{_DOMAIN}", driver)
-        return None if attribute is None or attribute.string is None else (driver, attribute.string)
+        return find_link_domain(self._table.candidates[index])
 
     def _group(self, index: int) -> Hashable:
         """Give what the device belongs to: its card, else its link domain, else its pool."""
