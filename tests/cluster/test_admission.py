@@ -17,9 +17,8 @@ from tests.cluster.plugin import (
 )
 from tests.cluster.scenario import Manifest, Workload, a_claim, remove
 
-OWN = "node-a"
-
-# Not a real node, whose kubelet would delete slices of a driver that does not run there.
+# Nodes without a kubelet, which would delete slices of a driver that does not run there, or that left a moment ago.
+OWN = "node-y"
 FOREIGN = "node-z"
 
 VERSIONS = ("v1", "v1beta2", "v1beta1")
@@ -29,7 +28,9 @@ NOT_ITS_OWN = f"the node plugin on node {OWN} may write the slices of its own no
 @pytest.fixture(scope="module", autouse=True)
 def chart(cluster: Cluster) -> Iterator[None]:
     apply_chart_without_daemonset(cluster)
+    cluster.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": OWN}, "spec": {"unschedulable": True}})
     yield
+    cluster.delete("node", OWN)
     cluster.kubectl("delete", "resourceslices", "--all")
     remove(cluster, *render_chart_without_daemonset(cluster), namespace=NAMESPACE)
 
@@ -184,9 +185,9 @@ def test_the_roles_of_its_account_allow_what_it_needs_and_no_more(cluster: Clust
         "get resourceclaims --all-namespaces",
         "get deviceclasses",
         "get events --all-namespaces",
-        "label node node-a owned=yes",
-        "patch node node-a --subresource=status --patch {}",
-        "taint node node-a owned=yes:NoExecute",
+        f"label node {OWN} owned=yes",
+        f"patch node {OWN} --subresource=status --patch {{}}",
+        f"taint node {OWN} owned=yes:NoExecute",
         "delete node node-b",
         'patch resourceclaim held --type=merge --patch {"metadata":{"labels":{"a":"b"}}}',
         'patch resourceclaim held --subresource=status --type=merge --patch {"status":{"devices":[]}}',
