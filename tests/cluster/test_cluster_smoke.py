@@ -97,8 +97,8 @@ def test_feature_gates_reach_the_api_server(one_node_cluster: OneNodeCluster) ->
         "metadata": {"name": "shared"},
         "spec": {
             "driver": "test.local",
-            "nodeName": "node-a",
-            "pool": {"name": "node-a", "generation": 1, "resourceSliceCount": 1},
+            "allNodes": True,  # those of a node are deleted by its kubelet when it starts
+            "pool": {"name": "shared", "generation": 1, "resourceSliceCount": 1},
             "devices": [device],
         },
     }
