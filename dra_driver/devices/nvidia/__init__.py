@@ -1,0 +1,1 @@
+"""NVIDIA GPUs and their MIG partitions, over the vendor's management library (NVML)."""
