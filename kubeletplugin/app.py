@@ -207,6 +207,7 @@ def _read_backend(name: BackendName, settings: Settings) -> Backend:
                 dev_dir=settings.simulated.dev_dir,
                 state_dir=settings.plugin_dir / "simulated",
                 overrides_path=settings.simulated.overrides,
+                partitions=settings.partition_policy,
             )
         case _:
             assert_never(name)

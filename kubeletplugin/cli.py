@@ -9,6 +9,7 @@ import structlog
 import typer
 
 from dra_driver.devices.attribute import DEFAULT_SLOTS
+from dra_driver.devices.partitioning import DEFAULT_PARTITION_MODE, PartitionMode
 from dra_driver.errors import DraError
 from dra_driver.log import LogFormat, LogLevel, configure_logging
 from dra_driver.process import EXIT_SETTING, HttpAddress, LeastLevel, LineFormat, render_names, version_option
@@ -60,6 +61,19 @@ def run(  # noqa: PLR0913  a flag each
     share_unenforced: Annotated[
         bool, typer.Option(help="Share devices that nothing holds to limits: accounted, not enforced.")
     ] = False,
+    partitions: Annotated[
+        PartitionMode,
+        typer.Option(
+            help="Partitions of devices: none; static, those that exist; or dynamic, made when a claim has one."
+        ),
+    ] = DEFAULT_PARTITION_MODE,
+    partitions_of: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="<device>=<mode>",
+            help="Another mode for one device, by its name, UUID or serial number. May be given several times.",
+        ),
+    ] = None,
     discovery_interval: Annotated[float, typer.Option(help="Seconds between two looks at the devices.")] = 5.0,
     http_address: HttpAddress = ":8080",
     log_level: LeastLevel = LogLevel.INFO,
@@ -82,6 +96,8 @@ def run(  # noqa: PLR0913  a flag each
         else None,
         slots=slots,
         share_unenforced=share_unenforced,
+        partitions=partitions,
+        partitions_of=tuple(partitions_of or ()),
         discovery_interval_s=discovery_interval,
         http_address=http_address,
     )

@@ -8,6 +8,12 @@ from pathlib import Path
 
 from dra_driver.api import name
 from dra_driver.devices.attribute import DEFAULT_SLOTS
+from dra_driver.devices.partitioning import (
+    DEFAULT_PARTITION_MODE,
+    PartitionMode,
+    PartitionPolicy,
+    parse_partition_policy,
+)
 from dra_driver.errors import SettingError
 from dra_driver.http import parse_http_address
 
@@ -44,6 +50,8 @@ class Settings:
     simulated: SimulatedSettings | None = None
     slots: int = DEFAULT_SLOTS
     share_unenforced: bool = False
+    partitions: PartitionMode = DEFAULT_PARTITION_MODE
+    partitions_of: tuple[str, ...] = ()
     discovery_interval_s: float = 5.0
     http_address: str = ":8080"
 
@@ -51,6 +59,11 @@ class Settings:
     def plugin_dir(self) -> Path:
         """The driver's own directory below the kubelet's: socket, lock and state."""
         return self.kubelet_dir / "plugins" / self.driver_name
+
+    @property
+    def partition_policy(self) -> PartitionPolicy:
+        """Which devices are cut into partitions. Raises SettingError if that cannot be read."""
+        return parse_partition_policy(self.partitions, self.partitions_of)
 
     @property
     def claims_dir(self) -> Path:
@@ -98,6 +111,10 @@ def _problems(settings: Settings) -> Iterator[str]:
         yield f"--slots: {settings.slots} sharers of one device, want at least 1"
     if not 0 < settings.discovery_interval_s < math.inf:
         yield f"--discovery-interval: {settings.discovery_interval_s} seconds, want more than 0"
+    try:
+        _ = settings.partition_policy
+    except SettingError as error:
+        yield str(error)
     for socket in (settings.service_socket, settings.registration_socket):
         if (length := len(str(socket).encode())) > SOCKET_PATH_LIMIT:
             yield f"{socket}: {length} bytes, want a socket path of at most {SOCKET_PATH_LIMIT}; shorten --kubelet-dir"

@@ -70,6 +70,7 @@ class Partition:
     `permanent` is true of a partition that an administrator made: it is there already and is never removed.
     A device that has one offers its permanent partitions only. One that exists, is not permanent and that no claim has
     was left behind by this driver, and is removed.
+    `offered` is false of one that is only here until its claim ends: the device is cut in another way now.
     """
 
     profile: str
@@ -80,6 +81,7 @@ class Partition:
     counters: Mapping[str, int]
     uuid: str | None = None
     permanent: bool = False
+    offered: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +90,7 @@ class Device:
 
     `identity` is what never changes: the UUID, else the serial number, never an index.
     `memory` is in bytes. `counters` are the totals that partitions draw from; empty without partitions.
+    `usable_whole` is false of a device that is switched to partitions, and stays so: nothing can use the whole of it.
     `health` is None while the device is well.
     """
 
@@ -115,6 +118,7 @@ class Device:
     pci_bus_id: str | None = None
     partitions: tuple[Partition, ...] = ()
     counters: Mapping[str, int] = field(default_factory=dict)
+    usable_whole: bool = True
     health: Health | None = None
 
     @property
@@ -126,7 +130,12 @@ class Device:
     @property
     def offered_whole(self) -> bool:
         """Whether the whole device can be given out: not where an administrator has cut it up already."""
-        return not any(partition.permanent for partition in self.partitions)
+        return self.usable_whole and not self.has_permanent
+
+    @property
+    def has_permanent(self) -> bool:
+        """Whether an administrator has made a partition of it."""
+        return any(partition.permanent for partition in self.partitions)
 
     @property
     def share_memory(self) -> int | None:

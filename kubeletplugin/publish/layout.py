@@ -135,29 +135,40 @@ class _Draft:
         if device.health is not None and not self._features.taints:
             self._leave_out(device.name, f"unhealthy, {device.health.reason}: {device.health.message}")
             return
+        if device.has_permanent:
+            self._add_parts(device, self._permanent_partitions(device))
+            return
+        partitions = self._partitions(device) if self._features.partitions else []
         if not device.offered_whole:
-            self.devices += self._permanent_partitions(device)
+            self.counter_sets += [build_counter_set(device)] if partitions else []
+            self._add_parts(device, partitions)
             return
         if device.share_memory is None and (problem := explain_not_shareable(device)):
             self.not_shareable.append(LeftOut(subject=device.name, problem=problem))
-        partitions = self._partitions(device) if self._features.partitions else []
         whole = build_whole(device, shares=self._shares, features=self._features, takes_counters=bool(partitions))
         if partitions:
             self.counter_sets.append(build_counter_set(device))
         self.devices += [*self._accepted(whole), *partitions]
 
+    def _add_parts(self, device: Device, partitions: list[SliceDevice]) -> None:
+        """Add the partitions of a device that cannot be used whole."""
+        self.devices += partitions
+        if not partitions:
+            self._leave_out(device.name, "switched to partitions, none of which is offered")
+
     def _permanent_partitions(self, device: Device) -> list[SliceDevice]:
-        made = [partition for partition in device.partitions if partition.permanent]
+        made = [partition for partition in device.partitions if partition.permanent and partition.offered]
         return self._build_partitions(device, made, takes_counters=False)
 
     def _partitions(self, device: Device) -> list[SliceDevice]:
-        if not device.partitions:
+        offered = [partition for partition in device.partitions if partition.offered]
+        if not offered:
             return []
         if problem := self._counter_problem(device):
             self._leave_out(device.name, f"partitions: {problem}")
             return []
         sound: list[Partition] = []
-        for partition in device.partitions:
+        for partition in offered:
             if problem := _consumption_problem(device, partition):
                 self._leave_out(device.partition_name(partition), problem)
             else:

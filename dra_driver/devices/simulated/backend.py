@@ -10,6 +10,7 @@ from threading import Lock
 
 from cdi import ContainerEdits
 from dra_driver.devices.model import Device, DeviceName, Inventory, LeftOut, Partition
+from dra_driver.devices.partitioning import PartitionPolicy, plan_partitions
 from dra_driver.devices.simulated.edits import WantedNode, build_edits, plan_nodes, render_info
 from dra_driver.devices.simulated.fleet import Fleet, Seat, build_fleet
 from dra_driver.devices.simulated.identity import render_partition_uuid
@@ -26,6 +27,7 @@ class SimulatedBackend:
 
     Device nodes are made below `dev_dir`, where the system permits it, and are given to containers as `/dev/nvidia0`
     and the like; where it does not, edits have variables and mounts only. Partitions live in `state_dir`.
+    `partitions` says which of them are offered.
     `overrides_path` is read at every inventory; while it is malformed its last good content holds.
     """
 
@@ -40,12 +42,14 @@ class SimulatedBackend:
         state_dir: Path,
         overrides_path: Path | None = None,
         nodes: CharacterDevices | None = None,
+        partitions: PartitionPolicy | None = None,
     ) -> None:
         digest = hashlib.sha256(node_name.encode()).hexdigest()
         self._profile = profile
         self._node_name = node_name
         self._node_number = int(digest[:4], 16)
         self._overrides_path = overrides_path
+        self._partitions = partitions or PartitionPolicy()
         self._nodes = nodes or CharacterDevices(dev_dir / f"simulated-{digest[:12]}")
         self._store = PartitionStore(state_dir / "partitions")
         self._info_dir = state_dir / "info"
@@ -61,7 +65,7 @@ class SimulatedBackend:
             made = self._store.read_names()
         inventory = fleet.inventory()
         return Inventory(
-            devices=tuple(_with_uuids(device, made) for device in inventory.devices),
+            devices=tuple(self._cut(seat, made) for seat in fleet.seats),
             left_out=inventory.left_out + ((problem,) if problem else ()),
         )
 
@@ -97,6 +101,16 @@ class SimulatedBackend:
         name = device.partition_name(partition)
         with _device_errors(name), self._store.locked():
             self._store.undo(name)
+
+    def _cut(self, seat: Seat, made: frozenset[str]) -> Device:
+        """The device of a seat with the partitions that exist, or that its mode offers."""
+        device = seat.device
+        there = {(partition.profile, partition.start) for partition in device.partitions}
+        ours = [p for p in seat.placements if (p.profile, p.start) not in there and device.partition_name(p) in made]
+        if ours:
+            every = sorted((*device.partitions, *ours), key=lambda partition: (partition.start, partition.size))
+            device = replace(device, partitions=tuple(every))
+        return plan_partitions(_with_uuids(device, made), self._partitions.find_mode(device))
 
     def _read_fleet(self) -> tuple[Fleet, LeftOut | None]:
         """The fleet of the overrides as they are now, built anew only when they change."""
