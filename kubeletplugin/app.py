@@ -9,6 +9,7 @@ from typing import Any, assert_never
 import grpc.aio
 import structlog
 
+from cdi import SpecStore
 from dra_driver.devices.backend import Backend
 from dra_driver.devices.model import Inventory
 from dra_driver.devices.simulated import SimulatedBackend, read_profile
@@ -19,9 +20,11 @@ from dra_driver.kube.credential import Credential
 from dra_driver.kube.event import EventRecorder
 from dra_driver.process import build_registry, stop_signals
 from kubeletplugin.catalog import Catalog
+from kubeletplugin.claim_status.writer import ClaimStatusWriter
 from kubeletplugin.cluster import Claims, Events
 from kubeletplugin.discovery import Discovery
 from kubeletplugin.health import HealthChange, diff_health
+from kubeletplugin.health_stream import HealthStreams
 from kubeletplugin.metric import Metrics
 from kubeletplugin.prepare.artifact import Artifacts
 from kubeletplugin.prepare.checkpoint import Checkpoint
@@ -89,14 +92,25 @@ class Plugin:
             node_name=settings.node_name,
             shares=SharePolicy(slots=settings.slots, unenforced=settings.share_unenforced),
         )
+        claims = Claims(client, manager=settings.driver_name)
+        self._statuses = ClaimStatusWriter(
+            claims,
+            names=names,
+            pool=settings.node_name,
+            specs=SpecStore(settings.cdi_dir),
+            catalog=self._discovery.current,
+            written=lambda result: self._metrics.claim_statuses.labels(result).inc(),
+        )
         self._service = PluginService(
             self._preparer,
             names=names,
-            claims=Claims(client),
+            claims=claims,
             events=self._events,
+            statuses=self._statuses,
             metrics=self._metrics,
             executor=executor,
         )
+        self._health_streams = HealthStreams(pool=settings.node_name)
         self._registration = Registration(driver=settings.driver_name, endpoint=str(settings.service_socket))
         self._metrics.registered.set_function(lambda: self._registration.registered)
         self._metrics.prepared_claims.set_function(lambda: len(self._checkpoint.list()))
@@ -123,6 +137,7 @@ class Plugin:
             self._discovery.run(self._settings.discovery_interval_s, self._devices_changed),
             self._publisher.run(),
             self._recorder.run(),
+            self._statuses.run(),
             self._keep_files(),
         )
 
@@ -154,9 +169,10 @@ class Plugin:
             ready={"registered": self._check_registered, "published": self._check_published},
         )
         servers.push_async_callback(http.cleanup)
-        for path, handlers in ((service, self._service.handlers()), (registration, self._registration.handlers())):
-            server = await serve_socket(path, handlers)
-            servers.push_async_callback(_stop_server, server)
+        calls = (*self._service.handlers(), *self._health_streams.handlers())
+        servers.push_async_callback(_stop_server, await serve_socket(service, calls))
+        servers.callback(self._health_streams.end)
+        servers.push_async_callback(_stop_server, await serve_socket(registration, self._registration.handlers()))
 
     def _devices_changed(self, catalog: Catalog) -> None:
         before, self._inventory = self._inventory, catalog.inventory
@@ -164,6 +180,7 @@ class Plugin:
             self._tell_health(change)
         self._metrics.unhealthy_devices.set(sum(device.health is not None for device in self._inventory.devices))
         self._publisher.set_inventory(self._inventory)
+        self._health_streams.set_inventory(self._inventory)
 
     def _tell_health(self, change: HealthChange) -> None:
         device = f"{self._settings.node_name}/{change.device}"
@@ -174,7 +191,7 @@ class Plugin:
         self._events.warn("DeviceUnhealthy", f"device {device}: {change.health.reason}: {change.health.message}")
 
     async def _keep_files(self) -> None:
-        """Put back files of prepared claims that somebody removed: at start, as after a reboot, and while it runs."""
+        """Put back files of prepared claims that somebody removed, and tell how their devices are, again and again."""
         told: frozenset[str] = frozenset()
         while True:
             errors = frozenset(map(str, await asyncio.to_thread(self._preparer.restore)))
@@ -182,6 +199,7 @@ class Plugin:
                 log.error("claim not restored", error=error)
                 self._events.warn("PrepareFailed", error)
             told = errors
+            await self._statuses.refresh(self._checkpoint.list())
             await asyncio.sleep(self._settings.discovery_interval_s)
 
     async def _check_registered(self) -> str | None:

@@ -5,6 +5,7 @@ from typing import Any
 import grpc
 import structlog
 
+from kubeletplugin.health_stream import HEALTH_VERSIONS
 from kubeletplugin.proto import pluginregistration_v1_pb2 as messages
 from kubeletplugin.service import SUPPORTED_VERSIONS
 
@@ -18,7 +19,10 @@ class Registration:
 
     def __init__(self, *, driver: str, endpoint: str) -> None:
         self._info = messages.PluginInfo(
-            type=PLUGIN_TYPE, name=driver, endpoint=endpoint, supported_versions=SUPPORTED_VERSIONS
+            type=PLUGIN_TYPE,
+            name=driver,
+            endpoint=endpoint,
+            supported_versions=(*SUPPORTED_VERSIONS, *HEALTH_VERSIONS),
         )
         self._driver = driver
         self.registered = False

@@ -52,6 +52,11 @@ class PluginNode:
         return self.registry_dir / f"{DRIVER}-reg.sock"
 
     @property
+    def service(self) -> Path:
+        """The socket that the kubelet calls."""
+        return self.plugin_dir / "dra.sock"
+
+    @property
     def cdi_dir(self) -> Path:
         """The container runtime's directory of specs."""
         return self.folder / "cdi"

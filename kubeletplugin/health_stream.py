@@ -1,0 +1,97 @@
+"""The streams on which the kubelet follows the health of devices, for the status of the Pods that hold them (KEP-4680).
+
+Each stream begins with a report on everything, sends another one at once when something changes, and repeats it in
+time when nothing does: the kubelet counts a report's age from when it receives it.
+A report on everything each time means that a kubelet that missed one, or slept, is right again with the next.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import grpc
+
+from dra_driver.devices.model import Inventory
+from kubeletplugin.health_report import DeviceReport, build_reports
+from kubeletplugin.proto import dra_health_v1_pb2, dra_health_v1alpha1_pb2
+
+HEALTH_VERSIONS = ("v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth")
+"""Newest first. Kubelets up to 1.36 open the v1alpha1 stream whatever is advertised."""
+
+TIMEOUT_S = 30
+"""For how long the kubelet believes a report."""
+
+RESEND_S = 10.0
+"""How often a report is repeated; two may get lost before the kubelet forgets."""
+
+
+class HealthStreams:
+    """Answers any number of kubelets' streams, in both versions, from what was last set."""
+
+    def __init__(
+        self, *, pool: str, resend_s: float = RESEND_S, timeout_s: int = TIMEOUT_S, now: Callable[[], float] = time.time
+    ) -> None:
+        self._pool = pool
+        self._resend_s = resend_s
+        self._timeout_s = timeout_s
+        self._now = now
+        self._reports: tuple[DeviceReport, ...] | None = None
+        self._looked_at_s = 0
+        self._changed = asyncio.Event()
+        self._ended = False
+
+    def set_inventory(self, inventory: Inventory) -> None:
+        """Say what is there now, and how it is. Call it in the event loop; without a change nothing is sent."""
+        self._looked_at_s = int(self._now())
+        reports = build_reports(inventory, self._reports or ())
+        if reports != self._reports:
+            self._reports = reports
+            self._tell()
+
+    def end(self) -> None:
+        """End all streams, and each one that is opened from now on, in order."""
+        self._ended = True
+        self._tell()
+
+    def handlers(self) -> tuple[grpc.GenericRpcHandler, ...]:
+        """Return the service in each version, to be added to a server."""
+        return self._handlers("v1", dra_health_v1_pb2), self._handlers("v1alpha1", dra_health_v1alpha1_pb2)
+
+    def _tell(self) -> None:
+        """Wake every stream, and let those that look away now find the next change."""
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    def _handlers(self, version: str, messages: Any) -> grpc.GenericRpcHandler:
+        async def node_watch_resources(_request: Any, _context: Any) -> AsyncIterator[Any]:
+            while not self._ended:
+                changed = self._changed
+                if self._reports is not None:
+                    yield self._response(messages, self._reports)
+                try:
+                    async with asyncio.timeout(self._resend_s):
+                        await changed.wait()
+                except TimeoutError:
+                    continue
+
+        handler = grpc.unary_stream_rpc_method_handler(
+            node_watch_resources,
+            request_deserializer=messages.NodeWatchResourcesRequest.FromString,
+            response_serializer=messages.NodeWatchResourcesResponse.SerializeToString,
+        )
+        return grpc.method_handlers_generic_handler(f"{version}.DRAResourceHealth", {"NodeWatchResources": handler})
+
+    def _response(self, messages: Any, reports: tuple[DeviceReport, ...]) -> Any:
+        return messages.NodeWatchResourcesResponse(
+            devices=[
+                messages.DeviceHealth(
+                    device=messages.DeviceIdentifier(pool_name=self._pool, device_name=report.device),
+                    health=messages.HealthStatus.Value(report.status),
+                    last_updated_time=self._looked_at_s,
+                    health_check_timeout_seconds=self._timeout_s,
+                    message=report.message,
+                )
+                for report in reports
+            ]
+        )
