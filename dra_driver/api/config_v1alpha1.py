@@ -3,11 +3,17 @@
     apiVersion: resource.dra-driver.io/v1alpha1
     kind: DeviceConfig
     sharing:
-      strategy: Shim    # or None
-      policy: Force     # or Burst
+      strategy: Shim      # or TimeSlicing, MPS, None: demands it; left out, the device's own is taken
+      policy: Force       # Shim: or Burst
+      timeSlicing:
+        interval: Default # or Short, Medium, Long
+      mps:
+        defaultActiveThreadPercentage: 50
+        defaultPinnedDeviceMemoryLimit: 8Gi
 
 A class and a claim may each set a part: configurations are merged field by field, the claim's win,
-and what nobody set gets its default last.
+and what nobody set gets its default last. What is set for another strategy than the one at work has no effect, so that
+one claim fits nodes of several strategies; beside a strategy that the same configuration demands it is a mistake.
 """
 
 import re
@@ -20,6 +26,7 @@ import msgspec
 
 from dra_driver.api.meta_v1 import Wire, constant
 from dra_driver.api.name import quote
+from dra_driver.api.quantity import Quantity
 from dra_driver.errors import FieldError, InvalidError
 from dra_driver.suggestion import explain_meant
 
@@ -28,11 +35,31 @@ KIND: Final = "DeviceConfig"
 SIZE_MAX: Final = 10 * 1024
 
 
+FULL_PERCENTAGE: Final = 100
+_MEMORY_LIMIT_MIN: Final = 1 << 20
+_MEMORY_LIMIT_MAX: Final = 2**63 - 1
+
+
 class Strategy(StrEnum):
-    """Who holds a share to its limits: the shim in the container, or nobody (the share is accounted all the same)."""
+    """How the shares of a device get along: a device has one at a time.
+
+    The shim in the container holds a share to its limits; the device gives its shares turns, which limits nothing;
+    a control daemon (MPS) lets them compute at once, each with its part; or nothing at all. All are accounted.
+    """
 
     SHIM = "Shim"
+    TIME_SLICING = "TimeSlicing"
+    MPS = "MPS"
     NONE = "None"
+
+
+class Interval(StrEnum):
+    """How long a turn is: the device's own choice, or one of the three lengths that NVIDIA's driver knows."""
+
+    DEFAULT = "Default"
+    SHORT = "Short"
+    MEDIUM = "Medium"
+    LONG = "Long"
 
 
 class Policy(StrEnum):
@@ -42,11 +69,26 @@ class Policy(StrEnum):
     BURST = "Burst"
 
 
+class TimeSlicing(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the strategy TimeSlicing works. None: not said."""
+
+    interval: Interval | None = None
+
+
+class Mps(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the strategy MPS leaves a share at most, besides what was allocated: percent and bytes. None: not said."""
+
+    default_active_thread_percentage: int | None = None
+    default_pinned_device_memory_limit: Quantity | None = None
+
+
 class Sharing(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a share of a device is held to what was allocated. None: not said."""
 
     strategy: Strategy | None = None
     policy: Policy | None = None
+    time_slicing: TimeSlicing = msgspec.field(default_factory=TimeSlicing)
+    mps: Mps = msgspec.field(default_factory=Mps)
 
 
 class DeviceConfig(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,10 +101,16 @@ class DeviceConfig(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectiveConfig:
-    """What holds in the end: every field has a value."""
+    """What holds in the end. `strategy` and `interval` are what is demanded, None what is left to the device.
 
-    strategy: Strategy
-    policy: Policy
+    Limits of MPS are in percent and bytes, None is none.
+    """
+
+    strategy: Strategy | None = None
+    policy: Policy = Policy.FORCE
+    interval: Interval | None = None
+    thread_percentage: int | None = None
+    memory_limit: int | None = None
 
 
 def parse_device_config(parameters: object, *, path: str = "parameters") -> DeviceConfig:
@@ -76,17 +124,38 @@ def parse_device_config(parameters: object, *, path: str = "parameters") -> Devi
     fields = reader.read_object(parameters, path, ("apiVersion", "kind", "sharing"))
     reader.read_constant(fields, "apiVersion", path, API_VERSION)
     reader.read_constant(fields, "kind", path, KIND)
-    sharing = Sharing()
-    if "sharing" in fields:
-        where = f"{path}.sharing"
-        given = reader.read_object(fields["sharing"], where, ("strategy", "policy"))
-        sharing = Sharing(
-            strategy=reader.read_choice(given, "strategy", where, Strategy),
-            policy=reader.read_choice(given, "policy", where, Policy),
-        )
+    sharing = _read_sharing(reader, fields["sharing"], f"{path}.sharing") if "sharing" in fields else Sharing()
     if reader.errors:
         raise InvalidError(KIND, reader.errors)
     return DeviceConfig(sharing=sharing)
+
+
+def _read_sharing(reader: "_Reader", value: object, path: str) -> Sharing:
+    given = reader.read_object(value, path, ("strategy", "policy", "timeSlicing", "mps"))
+    strategy = reader.read_choice(given, "strategy", path, Strategy)
+    policy = reader.read_choice(given, "policy", path, Policy)
+    time_slicing, mps = TimeSlicing(), Mps()
+    if "timeSlicing" in given:
+        where = f"{path}.timeSlicing"
+        inner = reader.read_object(given["timeSlicing"], where, ("interval",))
+        time_slicing = TimeSlicing(interval=reader.read_choice(inner, "interval", where, Interval))
+    if "mps" in given:
+        where = f"{path}.mps"
+        inner = reader.read_object(given["mps"], where, (_THREADS, _MEMORY))
+        mps = Mps(
+            default_active_thread_percentage=reader.read_percentage(inner, _THREADS, where),
+            default_pinned_device_memory_limit=reader.read_memory(inner, _MEMORY, where),
+        )
+    for field, owner in _OWNERS.items():
+        if field in given and strategy not in (None, owner):
+            problem = f"is for strategy {owner.value!r}, want no strategy, that one, or no {field}"
+            reader.errors.append(FieldError(f"{path}.{field}", problem))
+    return Sharing(strategy=strategy, policy=policy, time_slicing=time_slicing, mps=mps)
+
+
+_THREADS: Final = "defaultActiveThreadPercentage"
+_MEMORY: Final = "defaultPinnedDeviceMemoryLimit"
+_OWNERS: Final = {"timeSlicing": Strategy.TIME_SLICING, "mps": Strategy.MPS}
 
 
 def merge_device_configs(configs: Sequence[DeviceConfig]) -> DeviceConfig:
@@ -96,18 +165,31 @@ def merge_device_configs(configs: Sequence[DeviceConfig]) -> DeviceConfig:
     """
     merged = Sharing()
     for config in configs:
+        later = config.sharing
+        threads = later.mps.default_active_thread_percentage
+        memory = later.mps.default_pinned_device_memory_limit
         merged = Sharing(
-            strategy=config.sharing.strategy or merged.strategy,
-            policy=config.sharing.policy or merged.policy,
+            strategy=later.strategy or merged.strategy,
+            policy=later.policy or merged.policy,
+            time_slicing=TimeSlicing(interval=later.time_slicing.interval or merged.time_slicing.interval),
+            mps=Mps(
+                default_active_thread_percentage=threads or merged.mps.default_active_thread_percentage,
+                default_pinned_device_memory_limit=memory or merged.mps.default_pinned_device_memory_limit,
+            ),
         )
     return DeviceConfig(sharing=merged)
 
 
 def default_device_config(config: DeviceConfig) -> EffectiveConfig:
-    """Fill in what nobody set: the shim holds the share to its limits, always."""
+    """Fill in what nobody set: the device's own strategy; the shim, if it is that, limits always."""
+    sharing = config.sharing
+    memory = sharing.mps.default_pinned_device_memory_limit
     return EffectiveConfig(
-        strategy=config.sharing.strategy or Strategy.SHIM,
-        policy=config.sharing.policy or Policy.FORCE,
+        strategy=sharing.strategy,
+        policy=sharing.policy or Policy.FORCE,
+        interval=sharing.time_slicing.interval,
+        thread_percentage=sharing.mps.default_active_thread_percentage,
+        memory_limit=memory.value() if memory is not None else None,
     )
 
 
@@ -154,6 +236,34 @@ class _Reader:
             problem = f"unknown {name} {quote(value)}, {explain_choice(value, known)}"
         else:
             problem = f"is {_type_name(value)}, {explain_choice('', known)}"
+        self.errors.append(FieldError(f"{path}.{name}", problem))
+        return None
+
+    def read_percentage(self, fields: Mapping[str, object], name: str, path: str) -> int | None:
+        if name not in fields:
+            return None
+        value = fields[name]
+        if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= FULL_PERCENTAGE:
+            return value
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        found = quote(str(value)) if whole else _type_name(value)
+        self.errors.append(FieldError(f"{path}.{name}", f"is {found}, want a whole number from 1 to {FULL_PERCENTAGE}"))
+        return None
+
+    def read_memory(self, fields: Mapping[str, object], name: str, path: str) -> Quantity | None:
+        if name not in fields:
+            return None
+        value = fields[name]
+        problem = f"is {quote(value) if isinstance(value, str) else _type_name(value)}, want a quantity such as '8Gi'"
+        if isinstance(value, str):
+            try:
+                quantity = Quantity.parse(value)
+            except ValueError:
+                pass
+            else:
+                if _MEMORY_LIMIT_MIN <= quantity.value() <= _MEMORY_LIMIT_MAX:
+                    return quantity
+                problem = f"is {quote(value)}, want at least 1Mi and less than 8Ei"
         self.errors.append(FieldError(f"{path}.{name}", problem))
         return None
 

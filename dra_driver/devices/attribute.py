@@ -231,6 +231,13 @@ ATTRIBUTES: Final = (
         "shim",
         _whole(lambda d: d.share_enforcement.value),
     ),
+    Attribute(
+        "sharingStrategy",
+        _STRING,
+        "how shares get along: `Shim`, `TimeSlicing`, `MPS` or `None`",
+        "Shim",
+        _whole(lambda d: d.sharing_strategy.value if d.sharing_strategy else None),
+    ),
     Attribute("partitionProfile", _STRING, "profile of a partition", "1g.10gb", _part(lambda _, p: p.profile)),
     Attribute(
         "parentUUID",

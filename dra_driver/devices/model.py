@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NewType
 
+from dra_driver.api.config_v1alpha1 import Strategy
+
 DeviceName = NewType("DeviceName", str)
 """A device's name in a pool: `<type>-<12 hex>` or `<parent>-<profile>-<start>`, a DNS label."""
 
@@ -92,6 +94,7 @@ class Device:
     `memory` is in bytes. `counters` are the totals that partitions draw from; empty without partitions.
     `usable_whole` is false of a device that is switched to partitions, and stays so: nothing can use the whole of it.
     `health` is None while the device is well.
+    `sharing_strategy` is the operator's word (`sharing.apply_policy`), no backend's.
     """
 
     vendor: str
@@ -113,6 +116,7 @@ class Device:
     link: Link | None = None
     fabric_domain: str | None = None
     share_enforcement: ShareEnforcement = ShareEnforcement.NONE
+    sharing_strategy: Strategy | None = None
     numa_node: int | None = None
     pcie_root: str | None = None
     pci_bus_id: str | None = None

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from dra_driver.api import config_v1alpha1
-from dra_driver.api.config_v1alpha1 import DeviceConfig, EffectiveConfig
+from dra_driver.api.config_v1alpha1 import DeviceConfig, EffectiveConfig, Strategy
 from dra_driver.api.resource_v1 import DeviceAllocationConfiguration
 from dra_driver.errors import FieldError, InvalidError
 
@@ -39,10 +39,20 @@ def resolve_config(
 
     `request` is the result's: `main` or `main/sub`. A config applies if it names no request, `main`, or `main/sub`.
     """
-    main = request.partition("/")[0]
-    applying = [
-        parameters
-        for config, parameters in configs
-        if not config.requests or request in config.requests or main in config.requests
-    ]
+    applying = [parameters for config, parameters in configs if _applies(config, request)]
     return config_v1alpha1.default_device_config(config_v1alpha1.merge_device_configs(applying))
+
+
+def is_demanded_by_class(
+    configs: Iterable[tuple[DeviceAllocationConfiguration, DeviceConfig]], strategy: Strategy | None, *, request: str
+) -> bool:
+    """Whether a class, which only administrators write, demands the strategy for a request, whoever else does."""
+    return any(
+        config.source == FROM_CLASS and parameters.sharing.strategy is strategy
+        for config, parameters in configs
+        if _applies(config, request)
+    )
+
+
+def _applies(config: DeviceAllocationConfiguration, request: str) -> bool:
+    return not config.requests or request in config.requests or request.partition("/")[0] in config.requests

@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from dra_driver.api import codec
-from dra_driver.api.config_v1alpha1 import Policy
+from dra_driver.api.config_v1alpha1 import Interval, Policy, Strategy
 from dra_driver.errors import InvalidError, StateError
 
 VERSION = 1
@@ -40,12 +40,21 @@ class Consumed(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_d
     slots: int = 0
 
 
+class MpsLimits(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What a client of a device's MPS daemon may have: bytes of its memory, percent of its threads. None: no limit."""
+
+    memory: int | None = None
+    thread_percentage: int | None = None
+
+
 class PreparedDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """One allocation result of a claim, as it is prepared.
 
     `request` is the result's, with a subrequest. `parent` is the whole device of a partition.
     `consumed` is absent for a device that is held exclusively.
     `shim_policy` is set only for a share that the shim limits.
+    `strategy` is how the device is shared while this is prepared; absent for what has no part in that (a device that is
+    held exclusively, a partition, admin access) and in old records. `interval` goes with TimeSlicing, `mps` with MPS.
     """
 
     request: str
@@ -56,6 +65,9 @@ class PreparedDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
     admin_access: bool = False
     consumed: Consumed | None = None
     shim_policy: Policy | None = None
+    strategy: Strategy | None = None
+    interval: Interval | None = None
+    mps: MpsLimits | None = None
 
     def __str__(self) -> str:
         return f"{self.pool}/{self.device}"
@@ -64,6 +76,11 @@ class PreparedDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
     def whole_device(self) -> str:
         """The name of the whole device that this is, or is a partition of."""
         return self.parent or self.device
+
+    @property
+    def sharing(self) -> Strategy | None:
+        """How the device is shared, also as records without `strategy` tell: what the shim limits, it shares."""
+        return self.strategy or (Strategy.SHIM if self.shim_policy is not None else None)
 
 
 class ClaimRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

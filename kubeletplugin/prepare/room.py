@@ -11,6 +11,7 @@ from dra_driver.devices.model import FULL_CORES
 from dra_driver.errors import DeviceBusyError
 from kubeletplugin.catalog import Catalog
 from kubeletplugin.prepare.record import ClaimRecord, ClaimRef, PreparedDevice
+from kubeletplugin.prepare.strategy import explain_conflict
 
 Holding = tuple[ClaimRef, PreparedDevice]
 
@@ -65,6 +66,9 @@ def _share_problem(device: PreparedDevice, beside: list[Holding], catalog: Catal
     entry = catalog.find(device.whole_device)
     if entry is None or device.consumed is None:
         return f"device {device}: not on this node any more"
+    for ref, other in beside:
+        if problem := explain_conflict(device, other):
+            return f"{_held(device, [(ref, other)])}: {problem}"
     totals = {"memory": entry.device.share_memory or 0, "cores": FULL_CORES, "slots": slots}
     wanted = {"memory": device.consumed.memory, "cores": device.consumed.cores, "slots": device.consumed.slots}
     used = Counter[str]()

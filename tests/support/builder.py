@@ -90,7 +90,7 @@ def a_config(
     )
 
 
-def device_config(**sharing: str) -> dict[str, Any]:
+def device_config(**sharing: Any) -> dict[str, Any]:
     """The parameters of a DeviceConfig."""
     return {"apiVersion": "resource.dra-driver.io/v1alpha1", "kind": "DeviceConfig", "sharing": sharing}
 

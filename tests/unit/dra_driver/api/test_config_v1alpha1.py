@@ -6,6 +6,7 @@ from dra_driver.api.codec import decode, encode
 from dra_driver.api.config_v1alpha1 import (
     DeviceConfig,
     EffectiveConfig,
+    Interval,
     Policy,
     Sharing,
     Strategy,
@@ -16,6 +17,10 @@ from dra_driver.api.config_v1alpha1 import (
 from dra_driver.errors import InvalidError
 
 HEAD = {"apiVersion": "resource.dra-driver.io/v1alpha1", "kind": "DeviceConfig"}
+THREADS, MEMORY = "defaultActiveThreadPercentage", "defaultPinnedDeviceMemoryLimit"
+THREADS_PATH, MEMORY_PATH = f"mps.{THREADS}", f"mps.{MEMORY}"
+ANY = "want 'Shim', 'TimeSlicing', 'MPS' or 'None'"
+FIELDS = "want 'strategy', 'policy', 'timeSlicing' or 'mps'"
 
 
 def problems(parameters: object) -> list[str]:
@@ -45,21 +50,27 @@ def test_what_a_user_wrote_is_read(sharing: dict[str, str] | None, expected: Sha
     [
         (
             {"strategy": "Shmi"},
-            "parameters.sharing.strategy: unknown strategy 'Shmi', want 'Shim' or 'None'; did you mean 'Shim'?",
+            f"parameters.sharing.strategy: unknown strategy 'Shmi', {ANY}; did you mean 'Shim'?",
         ),
         (
             {"strategy": "shim"},
-            "parameters.sharing.strategy: unknown strategy 'shim', want 'Shim' or 'None'; did you mean 'Shim'?",
+            f"parameters.sharing.strategy: unknown strategy 'shim', {ANY}; did you mean 'Shim'?",
         ),
-        ({"strategy": "MPS"}, "parameters.sharing.strategy: unknown strategy 'MPS', want 'Shim' or 'None'"),
-        ({"strategy": None}, "parameters.sharing.strategy: is null, want 'Shim' or 'None'"),
+        (
+            {"strategy": "Queue"},
+            f"parameters.sharing.strategy: unknown strategy 'Queue', {ANY}",
+        ),
+        ({"strategy": None}, f"parameters.sharing.strategy: is null, {ANY}"),
         ({"policy": True}, "parameters.sharing.policy: is a bool, want 'Force' or 'Burst'"),
         ({"policy": ["Force"]}, "parameters.sharing.policy: is a list, want 'Force' or 'Burst'"),
         (
             {"stategy": "Shim"},
-            "parameters.sharing.stategy: unknown field, want 'strategy' or 'policy'; did you mean 'strategy'?",
+            f"parameters.sharing.stategy: unknown field, {FIELDS}; did you mean 'strategy'?",
         ),
-        ({"a/b\n": 1}, "parameters.sharing['a/b\\n']: unknown field, want 'strategy' or 'policy'"),
+        (
+            {"a/b\n": 1},
+            f"parameters.sharing['a/b\\n']: unknown field, {FIELDS}",
+        ),
         ("Shim", "parameters.sharing: is a string, want an object"),
         (None, "parameters.sharing: is null, want an object"),
         (1.5, "parameters.sharing: is a number, want an object"),
@@ -127,17 +138,17 @@ def test_messages_stay_short_whatever_the_user_wrote() -> None:
 @pytest.mark.parametrize(
     ("configs", "expected"),
     [
-        ([], (Strategy.SHIM, Policy.FORCE)),
-        ([Sharing(policy=Policy.BURST)], (Strategy.SHIM, Policy.BURST)),
+        ([], (None, Policy.FORCE)),
+        ([Sharing(policy=Policy.BURST)], (None, Policy.BURST)),
         ([Sharing(strategy=Strategy.NONE), Sharing(policy=Policy.BURST)], (Strategy.NONE, Policy.BURST)),
-        ([Sharing(policy=Policy.BURST), Sharing(policy=Policy.FORCE)], (Strategy.SHIM, Policy.FORCE)),
+        ([Sharing(policy=Policy.BURST), Sharing(policy=Policy.FORCE)], (None, Policy.FORCE)),
         ([Sharing(strategy=Strategy.NONE), Sharing(strategy=Strategy.SHIM)], (Strategy.SHIM, Policy.FORCE)),
         ([Sharing(strategy=Strategy.NONE), Sharing()], (Strategy.NONE, Policy.FORCE)),
     ],
     ids=["nothing", "one", "fields of both", "later wins", "later wins with a default", "empty changes nothing"],
 )
 def test_the_claim_goes_over_the_class_and_defaults_come_last(
-    configs: list[Sharing], expected: tuple[Strategy, Policy]
+    configs: list[Sharing], expected: tuple[Strategy | None, Policy]
 ) -> None:
     merged = merge_device_configs([DeviceConfig(sharing=sharing) for sharing in configs])
     assert default_device_config(merged) == EffectiveConfig(strategy=expected[0], policy=expected[1])
@@ -147,3 +158,49 @@ def test_a_config_is_written_as_it_is_read() -> None:
     config = DeviceConfig(sharing=Sharing(strategy=Strategy.NONE))
     assert decode(encode(config), DeviceConfig) == config
     assert parse_device_config({**HEAD, "sharing": {"strategy": "None"}}) == config
+
+
+def test_what_tunes_a_strategy_is_read() -> None:
+    config = parse_device_config({**HEAD, "sharing": {"timeSlicing": {"interval": "Short"}, "mps": {MEMORY: "4Gi"}}})
+    later = parse_device_config({**HEAD, "sharing": {"strategy": "MPS", "mps": {THREADS: 40}}})
+    assert default_device_config(merge_device_configs([config, later])) == EffectiveConfig(
+        strategy=Strategy.MPS, interval=Interval.SHORT, thread_percentage=40, memory_limit=4 << 30
+    )
+    assert decode(encode(config), DeviceConfig) == config
+
+
+@pytest.mark.parametrize(
+    ("sharing", "problem"),
+    [
+        (
+            {"timeSlicing": {"interval": "short"}},
+            "timeSlicing.interval: unknown interval 'short', want 'Default', 'Short', 'Medium' or 'Long'",
+        ),
+        ({"timeSlicing": {"intervall": "Long"}}, "timeSlicing.intervall: unknown field, want 'interval'"),
+        ({"mps": {"defaultActiveThreadPercentage": 0}}, f"{THREADS_PATH}: is '0', want a whole number from 1 to 100"),
+        ({"mps": {"defaultActiveThreadPercentage": 1.5}}, f"{THREADS_PATH}: is a number, want a whole number from 1"),
+        ({"mps": {"defaultActiveThreadPercentage": True}}, f"{THREADS_PATH}: is a bool, want a whole number from 1"),
+        ({"mps": {"defaultPinnedDeviceMemoryLimit": "8GB"}}, f"{MEMORY_PATH}: is '8GB', want a quantity such as '8Gi'"),
+        ({"mps": {"defaultPinnedDeviceMemoryLimit": "1k"}}, f"{MEMORY_PATH}: is '1k', want at least 1Mi"),
+        ({"mps": {"defaultPinnedDeviceMemoryLimit": "-1Gi"}}, f"{MEMORY_PATH}: is '-1Gi', want at least 1Mi"),
+        ({"mps": {"defaultPinnedDeviceMemoryLimit": 8}}, f"{MEMORY_PATH}: is a number, want a quantity such as '8Gi'"),
+        ({"mps": []}, "mps: is a list, want an object"),
+        ({"strategy": "Shim", "mps": {}}, "mps: is for strategy 'MPS', want no strategy, that one, or no mps"),
+    ],
+    ids=[
+        "case",
+        "field",
+        "no threads",
+        "float",
+        "bool",
+        "unit",
+        "little memory",
+        "negative",
+        "number",
+        "list",
+        "for another strategy",
+    ],
+)
+def test_mistakes_in_what_tunes_a_strategy_are_named(sharing: dict[str, Any], problem: str) -> None:
+    [found] = problems({**HEAD, "sharing": sharing})
+    assert found.startswith(f"parameters.sharing.{problem}")

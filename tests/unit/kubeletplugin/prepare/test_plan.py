@@ -163,7 +163,9 @@ def test_a_claim_config_lies_over_a_class_config() -> None:
 
 
 def test_a_share_that_is_accounted_only_has_no_shim() -> None:
-    claim = a_claim(a_share(WHOLE.name, "share-1"), config=[a_config(device_config(strategy="None"))])
+    claim = a_claim(
+        a_share(WHOLE.name, "share-1"), config=[a_config(device_config(strategy="None"), source="FromClass")]
+    )
     (device,) = plan(claim)
     assert device.shim_policy is None
     assert device.consumed is not None

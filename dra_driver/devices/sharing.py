@@ -1,0 +1,100 @@
+"""How the shares of devices get along: a strategy for the node, and another one for single devices.
+
+Pure. What a device cannot do is not published: it falls back to the shim, or to what its backend says of it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, assert_never
+
+from dra_driver.api.config_v1alpha1 import Strategy
+from dra_driver.devices.model import Device, Inventory, ShareEnforcement
+from dra_driver.errors import SettingError
+from dra_driver.suggestion import explain_meant
+
+DEFAULT_STRATEGY: Final = Strategy.SHIM
+
+_MPS_CAPABILITY_MIN: Final = 7
+"""Volta: since then clients have address spaces and limits of their own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharingPolicy:
+    """The strategy of a node's devices, and of those that differ, by device name, UUID or serial number."""
+
+    default: Strategy = DEFAULT_STRATEGY
+    devices: Mapping[str, Strategy] = field(default_factory=dict)
+
+    def find_strategy(self, device: Device) -> Strategy:
+        """The strategy of a device: its name counts before its UUID, that before its serial number.
+
+        One that the device does not know is not its own: Shim takes its place.
+        """
+        keys = (key for key in (device.name, device.uuid, device.serial) if key is not None)
+        wanted = next((self.devices[key] for key in keys if key in self.devices), self.default)
+        return wanted if explain_unsupported(wanted, device) is None else Strategy.SHIM
+
+
+def parse_sharing_policy(default: Strategy, overrides: Iterable[str]) -> SharingPolicy:
+    """Read overrides of the form `<device name, UUID or serial>=<strategy>`.
+
+    Raises SettingError that names everything that is wrong; the same device may be named twice if it says the same.
+    """
+    devices: dict[str, Strategy] = {}
+    problems: list[str] = []
+    for text in overrides:
+        device, _, word = text.rpartition("=")
+        strategy = _STRATEGIES.get(word)
+        if not device:
+            problems.append(f"{text!r}: want <device name or UUID>=<strategy>")
+        elif strategy is None:
+            problems.append(f"{text!r}: unknown strategy {word!r}, want {_KNOWN}{explain_meant(word, _STRATEGIES)}")
+        elif devices.setdefault(device, strategy) is not strategy:
+            problems.append(f"{text!r}: {device!r} is {devices[device]} already, want one strategy a device")
+    if problems:
+        raise SettingError("; ".join(f"--sharing-strategy-of: {problem}" for problem in problems))
+    return SharingPolicy(default=default, devices=devices)
+
+
+def apply_policy(inventory: Inventory, policy: SharingPolicy) -> Inventory:
+    """Return the inventory with the strategy of every device, and who holds a share to its limits under it."""
+    return replace(inventory, devices=tuple(_with_strategy(device, policy) for device in inventory.devices))
+
+
+def explain_unsupported(strategy: Strategy, device: Device) -> str | None:
+    """Why a device cannot have its shares under a strategy; None if it can."""
+    match strategy:
+        case Strategy.SHIM | Strategy.NONE:
+            return None
+        case Strategy.TIME_SLICING | Strategy.MPS if device.vendor != "nvidia":
+            return f"vendor {device.vendor!r} knows no {strategy}"
+        case Strategy.TIME_SLICING:
+            return None
+        case Strategy.MPS:
+            major = (device.compute_capability or "").partition(".")[0]
+            old = major.isdecimal() and int(major) < _MPS_CAPABILITY_MIN
+            return f"compute capability {device.compute_capability} is too old for MPS, want 7.0" if old else None
+        case _:
+            assert_never(strategy)
+
+
+def explain_enforcement(strategy: Strategy, device: Device) -> ShareEnforcement:
+    """Who holds a share of the device to its limits under a strategy."""
+    match strategy:
+        case Strategy.SHIM:
+            return device.share_enforcement
+        case Strategy.MPS:
+            return ShareEnforcement.HARDWARE
+        case Strategy.TIME_SLICING | Strategy.NONE:
+            return ShareEnforcement.NONE
+        case _:
+            assert_never(strategy)
+
+
+def _with_strategy(device: Device, policy: SharingPolicy) -> Device:
+    strategy = policy.find_strategy(device)
+    return replace(device, sharing_strategy=strategy, share_enforcement=explain_enforcement(strategy, device))
+
+
+_STRATEGIES: Final = {strategy.value: strategy for strategy in Strategy}
+_KNOWN: Final = " or ".join(map(repr, _STRATEGIES))
