@@ -1,0 +1,151 @@
+"""Locks between all threads of all plugin processes that share a state directory.
+
+They are byte ranges of one file, locked by open file descriptions (fcntl(2), F_OFD_SETLKW): each hold has a description
+of its own, so threads exclude each other as processes do, and the kernel lets go of what a killed process held.
+The file's content is a note, which says who may trust what it remembers of the directory, see `Checkpoint.owned`.
+"""
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from dra_driver.errors import StateError, explain_os_error
+
+_FLOCK: Final = struct.Struct("hhqqi0q")
+"""`struct flock`: type, whence, start, length, and a process id that must be 0."""
+
+_FIRST_RANGE: Final = 1 << 32
+"""Ranges begin far behind the note."""
+
+NOTE_BYTES: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A lock while it is held."""
+
+    descriptor: int
+    start: int
+
+    def share(self) -> None:
+        """Let others hold it as shared, without a moment in which nobody does. Raises StateError."""
+        with _named("lock"):
+            _lock(self.descriptor, self.start, fcntl.F_RDLCK, fcntl.F_OFD_SETLKW)
+
+    def read_note(self) -> str:
+        """Return the note in the file; empty if there is none. Raises StateError."""
+        with _named("lock"):
+            return os.pread(self.descriptor, NOTE_BYTES, 0).decode("ascii", "replace").strip()
+
+    def write_note(self, text: str) -> None:
+        """Replace the note, which needs no room on the disk that is not taken already. Raises StateError."""
+        with _named("lock"):
+            os.pwrite(self.descriptor, text.encode("ascii").ljust(NOTE_BYTES), 0)
+
+
+class StateLocks:
+    """The locks in one file, by a key each; two keys share a lock with a chance of 1 in 2**61.
+
+    Not to be used on both sides of a fork, since the descriptors would be shared.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._idle: list[int] = []
+
+    @contextlib.contextmanager
+    def hold(self, key: str, *, shared: bool = False) -> Iterator[Hold]:
+        """Wait for a lock and hold it, alone or with others that share it. Raises StateError."""
+        kind = fcntl.F_RDLCK if shared else fcntl.F_WRLCK
+        held = self._acquire(key, kind, fcntl.F_OFD_SETLKW)
+        if held is None:
+            raise StateError(f"{self._path}: not locked, want a file system with locks of open file descriptions")
+        try:
+            yield held
+        finally:
+            self._release(held)
+
+    @contextlib.contextmanager
+    def try_hold(self, key: str) -> Iterator[bool]:
+        """Hold a lock alone unless somebody has it, without waiting; say whether it is held. Raises StateError."""
+        held = self._acquire(key, fcntl.F_WRLCK, fcntl.F_OFD_SETLK)
+        try:
+            yield held is not None
+        finally:
+            if held is not None:
+                self._release(held)
+
+    def close(self) -> None:
+        """Give back the descriptors that are not in use."""
+        while self._idle:
+            os.close(self._idle.pop())
+
+    def _acquire(self, key: str, kind: int, command: int) -> Hold | None:
+        start = _find_range(key)
+        while True:
+            with _named(str(self._path)):
+                descriptor = self._take()
+                try:
+                    locked = _lock(descriptor, start, kind, command)
+                    current = self._is_current(descriptor)
+                except BaseException:
+                    os.close(descriptor)
+                    raise
+            if not current:  # somebody removed the file: others lock another one
+                os.close(descriptor)
+                continue
+            if locked:
+                return Hold(descriptor, start)
+            self._idle.append(descriptor)
+            return None
+
+    def _release(self, held: Hold) -> None:
+        try:
+            _lock(held.descriptor, held.start, fcntl.F_UNLCK, fcntl.F_OFD_SETLK)
+        except OSError:
+            os.close(held.descriptor)  # which lets go of it, too
+        else:
+            self._idle.append(held.descriptor)
+
+    def _take(self) -> int:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+    def _is_current(self, descriptor: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(descriptor), os.lstat(self._path))
+        except FileNotFoundError:
+            return False
+
+
+def _find_range(key: str) -> int:
+    digest = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest())
+    return _FIRST_RANGE + digest % (1 << 61)
+
+
+def _lock(descriptor: int, start: int, kind: int, command: int) -> bool:
+    """Change one byte's lock; False if somebody else has it and the command does not wait. Raises OSError."""
+    try:
+        fcntl.fcntl(descriptor, command, _FLOCK.pack(kind, os.SEEK_SET, start, 1, 0))
+    except OSError as error:
+        if error.errno in (errno.EAGAIN, errno.EACCES):
+            return False
+        raise
+    return True
+
+
+@contextlib.contextmanager
+def _named(subject: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StateError(f"{error.filename or subject}: {explain_os_error(error)}") from error
