@@ -3,22 +3,45 @@
 import asyncio
 
 from dra_driver.api.core_v1 import ObjectReference
-from dra_driver.api.resource_v1 import ResourceClaim
-from dra_driver.kube.client import ApiClient
+from dra_driver.api.resource_v1 import AllocatedDeviceStatus, ResourceClaim
+from dra_driver.kube.client import ApiClient, PatchKind
 from dra_driver.kube.event import EventRecorder, EventType, reference_to_node
 from dra_driver.kube.resource import RESOURCE_CLAIMS
 from kubeletplugin.prepare.record import ClaimRef
 
 
 class Claims:
-    """Reads claims, never from a cache: what is prepared must be what is allocated now."""
+    """Reads claims, never from a cache: what is prepared must be what is allocated now. Writes what devices are like.
 
-    def __init__(self, client: ApiClient) -> None:
+    `manager` names the writer, as of which each entry is remembered: it must stay the same over restarts.
+    """
+
+    def __init__(self, client: ApiClient, manager: str) -> None:
         self._client = client
+        self._manager = manager
 
     async def read_claim(self, ref: ClaimRef) -> ResourceClaim:
         """Return the claim as the API server has it now. Raises ApiError."""
         return await self._client.get(RESOURCE_CLAIMS, ref.name, namespace=ref.namespace)
+
+    async def apply_devices(self, ref: ClaimRef, devices: tuple[AllocatedDeviceStatus, ...]) -> None:
+        """Say this and nothing else of the driver's devices. Raises ApiError, also if the name is another claim's."""
+        applied = {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaim",
+            "metadata": {"name": ref.name, "namespace": ref.namespace, "uid": ref.uid},
+            **({"status": {"devices": devices}} if devices else {}),
+        }
+        await self._client.patch(
+            RESOURCE_CLAIMS,
+            ref.name,
+            applied,
+            kind=PatchKind.APPLY,
+            namespace=ref.namespace,
+            subresource="status",
+            field_manager=self._manager,
+            force=True,
+        )
 
 
 class Events:

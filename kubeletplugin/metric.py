@@ -52,6 +52,12 @@ class Metrics:
         self.prepared_claims = Gauge(
             "dra_kubeletplugin_prepared_claims", "Claims that hold devices of this node.", registry=registry
         )
+        self.claim_statuses = Counter(
+            "dra_kubeletplugin_claim_statuses",
+            "Writes of what status.devices of claims says; each failed attempt is an error.",
+            ["result"],
+            registry=registry,
+        )
         self.corrupt_records = Counter(
             "dra_kubeletplugin_corrupt_records", "Claim records that could not be read.", registry=registry
         )
@@ -61,6 +67,8 @@ class Metrics:
         self.registered = Gauge(
             "dra_kubeletplugin_registered", "1 while the kubelet has accepted the plugin.", registry=registry
         )
+        for result in RESULTS:
+            self.claim_statuses.labels(result)
         for name in OPERATIONS:
             for result in RESULTS:
                 self._total[name].labels(result)

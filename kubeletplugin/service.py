@@ -48,16 +48,41 @@ class Events(Protocol):
         ...
 
 
+class Statuses(Protocol):
+    """Where it is told how the devices of claims are. Nothing here raises or blocks."""
+
+    def prepared(self, record: ClaimRecord) -> None:
+        """Take note that a claim is prepared."""
+        ...
+
+    def failed(self, ref: ClaimRef, reason: str, message: str) -> None:
+        """Take note that a claim could not be prepared or unprepared."""
+        ...
+
+    def unprepared(self, ref: ClaimRef) -> None:
+        """Take note that a claim is not prepared any more."""
+        ...
+
+
 class PluginService:
     """Answers prepare and unprepare calls. One claim's failure is its own: the others go on."""
 
     def __init__(  # noqa: PLR0913 - what it works with, by keyword
-        self, preparer: Preparer, *, names: Names, claims: Claims, events: Events, metrics: Metrics, executor: Executor
+        self,
+        preparer: Preparer,
+        *,
+        names: Names,
+        claims: Claims,
+        events: Events,
+        statuses: Statuses,
+        metrics: Metrics,
+        executor: Executor,
     ) -> None:
         self._preparer = preparer
         self._names = names
         self._claims = claims
         self._events = events
+        self._statuses = statuses
         self._metrics = metrics
         self._threads = ClaimThreads(executor)
 
@@ -88,6 +113,9 @@ class PluginService:
                     # The boundary to the kubelet: a bug costs the claim that brings it out, never the others.
                     log.exception("claim met a bug", claim=str(ref), claim_uid=ref.uid)
                     problem = ClaimError(f"claim {ref}: unforeseen {type(error).__name__}, see the plugin's log")
+                except asyncio.CancelledError:
+                    self._tell(ref, operation, ClaimError(f"claim {ref}: not done after {done.duration_s:.0f} s"))
+                    raise
                 else:
                     log.info(_DONE[operation], claim=str(ref), claim_uid=ref.uid, duration_s=done.duration_s)
                     return ref.uid, result
@@ -99,6 +127,7 @@ class PluginService:
 
     async def _prepare(self, ref: ClaimRef) -> ClaimRecord:
         if (done := await self._threads.run(ref.uid, self._preparer.find_prepared, ref)) is not None:
+            self._statuses.prepared(done)
             return done
         try:
             claim = await self._claims.read_claim(ref)
@@ -106,14 +135,19 @@ class PluginService:
             raise ClaimError(f"claim {ref}: gone from the API server") from error
         except ApiError as error:
             raise ClaimError(f"claim {ref}: {error}") from error
-        return await self._threads.run(ref.uid, self._preparer.prepare, ref, claim)
+        record = await self._threads.run(ref.uid, self._preparer.prepare, ref, claim)
+        self._statuses.prepared(record)
+        return record
 
     async def _unprepare(self, ref: ClaimRef) -> None:
         await self._threads.run(ref.uid, self._preparer.unprepare, ref)
+        self._statuses.unprepared(ref)
 
     def _tell(self, ref: ClaimRef, operation: str, error: DraError) -> None:
         log.warning(_NOT_DONE[operation], claim=str(ref), claim_uid=ref.uid, error=str(error))
-        self._events.record_claim_failure(ref, f"{operation.capitalize()}Failed", str(error))
+        reason = f"{operation.capitalize()}Failed"
+        self._events.record_claim_failure(ref, reason, str(error))
+        self._statuses.failed(ref, reason, str(error))
 
     def devices(self, record: ClaimRecord) -> Iterable[dict[str, Any]]:
         """Return the fields of the kubelet's Device message for each allocation result of a prepared claim."""

@@ -51,6 +51,22 @@ class FakeEvents:
         self.told.append((ref.uid, reason, message))
 
 
+class FakeStatuses:
+    """Remembers what was told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str]] = []
+
+    def prepared(self, record: ClaimRecord) -> None:
+        self.told.append((record.uid, "prepared"))
+
+    def failed(self, ref: ClaimRef, reason: str, message: str) -> None:
+        self.told.append((ref.uid, f"{reason}: {message}"))
+
+    def unprepared(self, ref: ClaimRef) -> None:
+        self.told.append((ref.uid, "unprepared"))
+
+
 @pytest.fixture
 def executor() -> Iterator[Executor]:
     with ThreadPoolExecutor(2) as executor:
@@ -71,9 +87,15 @@ async def test_a_bug_that_one_claim_brings_out_does_not_fail_the_others(tmp_path
     )
     good, bad = a_ref("uid-1"), a_ref("uid-2", "claim-2")
     claims = FakeClaims(a_claim(a_result(SOUND.name), ref=good), a_claim(a_result(ODD.name), ref=bad))
-    events, registry = FakeEvents(), CollectorRegistry()
+    events, statuses, registry = FakeEvents(), FakeStatuses(), CollectorRegistry()
     service = PluginService(
-        preparer, names=names, claims=claims, events=events, metrics=Metrics(registry), executor=executor
+        preparer,
+        names=names,
+        claims=claims,
+        events=events,
+        statuses=statuses,
+        metrics=Metrics(registry),
+        executor=executor,
     )
     outcomes = await service.prepare([bad, good])
     assert isinstance(outcomes[good.uid], ClaimRecord)
@@ -82,4 +104,6 @@ async def test_a_bug_that_one_claim_brings_out_does_not_fail_the_others(tmp_path
     assert str(outcomes[bad.uid]) == text
     assert events.told == [(bad.uid, "PrepareFailed", text)]
     assert registry.get_sample_value("dra_kubeletplugin_prepare_total", {"result": "error"}) == 1
+    assert sorted(statuses.told) == [(good.uid, "prepared"), (bad.uid, f"PrepareFailed: {text}")]
     assert await service.unprepare([bad, good]) == {bad.uid: None, good.uid: None}
+    assert sorted(statuses.told[2:]) == [(good.uid, "unprepared"), (bad.uid, "unprepared")]

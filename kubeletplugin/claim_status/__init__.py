@@ -1,0 +1,1 @@
+"""What `status.devices` of a claim says of this plugin's devices."""
