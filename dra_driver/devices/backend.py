@@ -7,6 +7,7 @@ A vendor is added by implementing `Backend` in a folder of its own beside this f
 from typing import Protocol
 
 from cdi import ContainerEdits
+from dra_driver.api.config_v1alpha1 import Interval
 from dra_driver.devices.model import Device, Inventory, Partition
 
 
@@ -56,4 +57,26 @@ class Backend(Protocol):
 
         A partition that an administrator made is never removed.
         """
+        ...
+
+    def apply_time_slice(self, device: Device, interval: Interval) -> None:
+        """Let the shares of the device take turns of that length. Done already is success.
+
+        Raises DeviceError if the device knows no turns, or refuses.
+        """
+        ...
+
+    def undo_time_slice(self, device: Device) -> None:
+        """Give the device back its own length of turns. Done already, or never applied, is success."""
+        ...
+
+    def apply_exclusive_process(self, device: Device) -> None:
+        """Let one process only have contexts on the device, which then is its MPS server. Done already is success.
+
+        Raises DeviceError if the device knows no such mode, or refuses.
+        """
+        ...
+
+    def undo_exclusive_process(self, device: Device) -> None:
+        """Let all processes have contexts again. Done already, or never applied, is success."""
         ...

@@ -10,16 +10,18 @@ from dra_driver.file import ensure_directory, remove_directory, write_file
 from kubeletplugin.catalog import Catalog, Entry
 from kubeletplugin.prepare.record import ClaimRecord, PreparedDevice
 from kubeletplugin.prepare.spec import Names, build_spec, render_shim_config
+from kubeletplugin.sharing.mps_edits import MpsFolders, build_mps_edits
 
 
 class Artifacts:
     """Writes and removes them. What it writes depends on the record and the devices alone, so it can be repeated."""
 
-    def __init__(self, *, names: Names, cdi_dir: Path, shim_dir: Path) -> None:
+    def __init__(self, *, names: Names, cdi_dir: Path, shim_dir: Path, mps: MpsFolders | None = None) -> None:
         self._names = names
         self._specs = cdi.SpecStore(cdi_dir)
         self._cdi_dir = cdi_dir
         self._shim_dir = shim_dir
+        self._mps = mps
 
     def ensure_directories(self) -> None:
         """Make the directories, and clear away what a killed writer left. Raises StateError if one cannot be used."""
@@ -46,11 +48,17 @@ class Artifacts:
                 record.uid,
                 record.devices,
                 names=self._names,
-                edits=lambda device: _render_edits(find_entry(device, catalog)),
+                edits=lambda device: self._render_edits(device, find_entry(device, catalog)),
                 shim_dir=folder,
             )
             with _store_errors():
                 self._specs.write_spec(self._names.spec(record.uid), spec)
+
+    def _render_edits(self, device: PreparedDevice, entry: Entry) -> cdi.ContainerEdits:
+        edits = entry.backend.render_edits(entry.device, entry.partition)
+        if device.mps is None or self._mps is None:
+            return edits
+        return cdi.merge_edits(edits, build_mps_edits(device.device, device.mps, self._mps))
 
     def is_complete(self, record: ClaimRecord) -> bool:
         """Whether all files are there; a reboot takes those of the CDI directory. Contents are not looked at."""
@@ -94,10 +102,6 @@ def find_entry(device: PreparedDevice, catalog: Catalog) -> Entry:
     if entry is None:
         raise DeviceError(f"device {device}: not on this node any more")
     return entry
-
-
-def _render_edits(entry: Entry) -> cdi.ContainerEdits:
-    return entry.backend.render_edits(entry.device, entry.partition)
 
 
 @contextlib.contextmanager

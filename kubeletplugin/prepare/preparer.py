@@ -21,17 +21,23 @@ from kubeletplugin.prepare.lost import build_lost_record
 from kubeletplugin.prepare.plan import plan_claim
 from kubeletplugin.prepare.record import ClaimRecord, ClaimRef, ClaimState, PreparedDevice
 from kubeletplugin.prepare.room import validate_room
+from kubeletplugin.prepare.strategy import read_present
+from kubeletplugin.sharing.device_sharing import DEVICE_STRATEGIES, DeviceSharing
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owned:
-    """Which results are this plugin's: those of its driver and its node's pool; `slots` is the most sharers of one."""
+    """Which results are this plugin's: those of its driver and its node's pool; `slots` is the most sharers of one.
+
+    `unenforced` is the operator's word that claims may demand strategies that limit nobody.
+    """
 
     driver: str
     pool: str
     slots: int
+    unenforced: bool = False
 
 
 class Preparer:
@@ -42,12 +48,20 @@ class Preparer:
     """
 
     def __init__(
-        self, owned: Owned, *, checkpoint: Checkpoint, artifacts: Artifacts, catalog: Callable[[], Catalog]
+        self,
+        owned: Owned,
+        *,
+        checkpoint: Checkpoint,
+        artifacts: Artifacts,
+        catalog: Callable[[], Catalog],
+        sharing: DeviceSharing | None = None,
     ) -> None:
         self._owned = owned
         self._checkpoint = checkpoint
         self._artifacts = artifacts
         self._catalog = catalog
+        self._sharing = sharing or DeviceSharing()
+        self._daemons_seen: frozenset[str] | None = None
         self._reserving = threading.Lock()
         self._claims = _KeyedLocks()
         self._wholes = _KeyedLocks()
@@ -70,7 +84,15 @@ class Preparer:
             if (done := self._find_prepared(ref)) is not None:
                 return done
             catalog = self._catalog()
-            planned = plan_claim(ref, claim, driver=self._owned.driver, pool=self._owned.pool, catalog=catalog)
+            planned = plan_claim(
+                ref,
+                claim,
+                driver=self._owned.driver,
+                pool=self._owned.pool,
+                catalog=catalog,
+                present=read_present(self._records(), besides=ref.uid),
+                unenforced=self._owned.unenforced,
+            )
             started = ClaimRecord(
                 namespace=ref.namespace, name=ref.name, uid=ref.uid, state=ClaimState.STARTED, devices=planned
             )
@@ -95,7 +117,9 @@ class Preparer:
         """
         errors: list[ClaimError] = []
         for record in self._checkpoint.list():
-            if record.state is not ClaimState.COMPLETED or self._artifacts.is_complete(record):
+            if record.state is not ClaimState.COMPLETED:
+                continue
+            if self._artifacts.is_complete(record) and not _shares_devices(record):
                 continue  # without a look at the lock, which a claim that hangs keeps
             try:
                 self.find_prepared(record.ref)
@@ -103,6 +127,7 @@ class Preparer:
                 errors.append(error)
         try:
             self._undo_orphans()
+            self._undo_orphan_daemons()
         except StateError as error:
             log.warning("partitions not looked through", error=str(error))
         return tuple(errors)
@@ -115,6 +140,9 @@ class Preparer:
             with _claim_errors(ref):
                 self._apply(record, self._catalog())
             log.info("claim restored", claim=str(ref), claim_uid=ref.uid)
+        elif _shares_devices(record):
+            with _claim_errors(ref):
+                self._apply_sharing(record, self._catalog())
         return record
 
     def _reserve(self, record: ClaimRecord, catalog: Catalog) -> None:
@@ -128,7 +156,14 @@ class Preparer:
             if entry.partition is not None:
                 with self._wholes.hold(entry.device.name):
                     entry.backend.apply_partition(entry.device, entry.partition)
+        self._apply_sharing(record, catalog)
         self._artifacts.write(record, catalog)
+
+    def _apply_sharing(self, record: ClaimRecord, catalog: Catalog) -> None:
+        for device in record.devices:
+            if device.strategy in DEVICE_STRATEGIES:
+                with self._wholes.hold(device.device):
+                    self._sharing.apply(find_entry(device, catalog), device)
 
     def _complete(self, record: ClaimRecord) -> ClaimRecord:
         completed = msgspec.structs.replace(record, state=ClaimState.COMPLETED)
@@ -155,11 +190,15 @@ class Preparer:
         """
         self._artifacts.remove(uid)
         partitions = {device.device: device for device in devices if device.parent is not None}
+        shared = {device.device: device for device in devices if device.strategy in DEVICE_STRATEGIES}
         with contextlib.ExitStack() as held:
-            for whole in sorted({device.whole_device for device in partitions.values()}):
+            for whole in sorted({device.whole_device for device in (*partitions.values(), *shared.values())}):
                 held.enter_context(self._wholes.hold(whole))
             for device in partitions.values():
                 self._undo_partition(device, uid)
+            for device in shared.values():
+                if not self._is_shared(device, besides=uid):
+                    self._sharing.undo(self._catalog().find(device.device), device)
             self._checkpoint.remove(uid)
 
     def _undo_partition(self, device: PreparedDevice, uid: str) -> None:
@@ -169,6 +208,30 @@ class Preparer:
             log.warning("partition gone", device=str(device), claim_uid=uid)
         elif not self._is_held(device.device, besides=uid):
             entry.backend.undo_partition(entry.device, entry.partition)
+
+    def _is_shared(self, device: PreparedDevice, *, besides: str) -> bool:
+        others = (record for record in self._records() if record.uid != besides)
+        return any(
+            each.device == device.device and each.strategy is device.strategy
+            for other in others
+            for each in other.devices
+        )
+
+    def _undo_orphan_daemons(self) -> None:
+        """Stop MPS daemons that no claim has: their record was lost. Only at start, and only those seen twice."""
+        if self._daemons_seen == frozenset():
+            return
+        try:
+            orphans = frozenset(name for name in self._sharing.read_daemons() if not self._is_held(name))
+            for name in sorted(orphans & (self._daemons_seen or frozenset())):
+                with self._wholes.hold(name):
+                    if not self._is_held(name):
+                        self._sharing.undo_daemon(self._catalog().find(name), name)
+                        log.info("MPS daemon without a claim stopped", device=name)
+        except DeviceError as error:
+            log.warning("MPS daemons not looked through", error=str(error))
+        else:
+            self._daemons_seen = orphans - (self._daemons_seen or frozenset())
 
     def _undo_orphans(self) -> None:
         """Remove partitions that no claim has: their device was away when the claim was unprepared, or allocated anew.
@@ -206,6 +269,10 @@ class Preparer:
             return records
         catalog, pool = self._catalog(), self._owned.pool
         return (*records, *(build_lost_record(uid, names, pool=pool, catalog=catalog) for uid, names in lost.items()))
+
+
+def _shares_devices(record: ClaimRecord) -> bool:
+    return any(device.strategy in DEVICE_STRATEGIES for device in record.devices)
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cdi import ContainerEdits, DeviceNode
+from dra_driver.api.config_v1alpha1 import Interval
 from dra_driver.api.meta_v1 import ObjectMeta
 from dra_driver.api.quantity import Quantity
 from dra_driver.api.resource_v1 import (
@@ -122,6 +123,8 @@ class FakeBackend:
     devices: tuple[Device, ...] = ()
     name: str = "fake"
     partitions: set[str] = field(default_factory=set)
+    time_slices: dict[str, Interval] = field(default_factory=dict)
+    exclusive: set[str] = field(default_factory=set)
     broken: str = ""
 
     def read_inventory(self) -> Inventory:
@@ -142,3 +145,19 @@ class FakeBackend:
     def undo_partition(self, device: Device, partition: Partition) -> None:
         """Note that it does not."""
         self.partitions.discard(device.partition_name(partition))
+
+    def apply_time_slice(self, device: Device, interval: Interval) -> None:
+        """Note the length of turns."""
+        self.time_slices[device.name] = interval
+
+    def undo_time_slice(self, device: Device) -> None:
+        """Forget it."""
+        self.time_slices.pop(device.name, None)
+
+    def apply_exclusive_process(self, device: Device) -> None:
+        """Note the mode."""
+        self.exclusive.add(device.name)
+
+    def undo_exclusive_process(self, device: Device) -> None:
+        """Forget it."""
+        self.exclusive.discard(device.name)

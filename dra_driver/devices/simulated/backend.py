@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Lock
 
 from cdi import ContainerEdits
+from dra_driver.api.config_v1alpha1 import Interval
 from dra_driver.devices.model import Device, DeviceName, Inventory, LeftOut, Partition
 from dra_driver.devices.partitioning import PartitionPolicy, plan_partitions
 from dra_driver.devices.simulated.edits import WantedNode, build_edits, plan_nodes, render_info
@@ -52,6 +53,8 @@ class SimulatedBackend:
         self._partitions = partitions or PartitionPolicy()
         self._nodes = nodes or CharacterDevices(dev_dir / f"simulated-{digest[:12]}")
         self._store = PartitionStore(state_dir / "partitions")
+        self._time_slices = PartitionStore(state_dir / "time-slices")
+        self._exclusive = PartitionStore(state_dir / "exclusive-process")
         self._info_dir = state_dir / "info"
         self._lock = Lock()
         self._text = ""
@@ -101,6 +104,32 @@ class SimulatedBackend:
         name = device.partition_name(partition)
         with _device_errors(name), self._store.locked():
             self._store.undo(name)
+
+    def apply_time_slice(self, device: Device, interval: Interval) -> None:
+        """See `Backend.apply_time_slice`. The interval is the content of a file named after the device."""
+        self._apply_mode(self._time_slices, device, interval)
+
+    def undo_time_slice(self, device: Device) -> None:
+        """See `Backend.undo_time_slice`."""
+        self._undo_mode(self._time_slices, device)
+
+    def apply_exclusive_process(self, device: Device) -> None:
+        """See `Backend.apply_exclusive_process`."""
+        self._apply_mode(self._exclusive, device, "exclusive")
+
+    def undo_exclusive_process(self, device: Device) -> None:
+        """See `Backend.undo_exclusive_process`."""
+        self._undo_mode(self._exclusive, device)
+
+    def _apply_mode(self, store: PartitionStore, device: Device, word: str) -> None:
+        self._find_seat(device)
+        with _device_errors(device.name), store.locked():
+            store.write(device.name, f"{word}\n".encode())
+
+    @staticmethod
+    def _undo_mode(store: PartitionStore, device: Device) -> None:
+        with _device_errors(device.name), store.locked():
+            store.undo(device.name)
 
     def _cut(self, seat: Seat, made: frozenset[str]) -> Device:
         """The device of a seat with the partitions that exist, or that its mode offers."""

@@ -1,4 +1,4 @@
-"""Which partitions exist on a simulated node: one small file each, so that they outlive the process, and the lock.
+"""What exists on a simulated node, such as partitions: one small file each that outlives the process, and the lock.
 
 The name of the file is the truth; its content is for people who look.
 """
@@ -15,7 +15,10 @@ _SUFFIX = ".json"
 
 
 class PartitionStore:
-    """Partitions by name in a directory. Raises StateError or OSError if that cannot be read or written."""
+    """Partitions, or devices in a mode, by name in a directory.
+
+    Raises StateError or OSError if that cannot be read or written.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

@@ -1,0 +1,85 @@
+"""Puts a device under the strategy of its shares, and takes it out again when the last one goes.
+
+Whoever calls sees to it that nobody else does so for the same device at the same time, and that claims are recorded
+before and forgotten after.
+"""
+
+import threading
+from typing import Protocol
+
+from dra_driver.api.config_v1alpha1 import Interval, Strategy
+from dra_driver.devices.model import Device
+from dra_driver.errors import DeviceError
+from kubeletplugin.catalog import Entry
+from kubeletplugin.prepare.record import PreparedDevice
+
+DEVICE_STRATEGIES = frozenset({Strategy.TIME_SLICING, Strategy.MPS})
+"""The strategies that need something of the device; the others are the container's business, or nobody's."""
+
+
+class MpsDaemons(Protocol):
+    """One MPS control daemon a device, which outlives this process. Methods block, and raise DeviceError."""
+
+    def start(self, device: Device) -> None:
+        """Start the device's daemon if it does not run, and wait until clients can connect. Repeatable."""
+        ...
+
+    def stop(self, device: str) -> None:
+        """Stop the daemon of the device of that name, and wait until it is gone. None there is success."""
+        ...
+
+    def read_names(self) -> frozenset[str]:
+        """Return the names of the devices that have a daemon, in whatever state."""
+        ...
+
+
+class DeviceSharing:
+    """Applies strategies to devices. Every method can be repeated, and raises DeviceError."""
+
+    def __init__(self, daemons: MpsDaemons | None = None) -> None:
+        self._daemons = daemons
+        self._lock = threading.Lock()
+        self._intervals: dict[str, Interval] = {}
+
+    def apply(self, entry: Entry, device: PreparedDevice) -> None:
+        """Put the device under the strategy of a share of it. Cheap if that is so already.
+
+        The length of turns is set once by each process: a reboot forgets it, and so may a reload of the driver.
+        """
+        if device.strategy is Strategy.TIME_SLICING:
+            self._apply_interval(entry, device.interval or Interval.DEFAULT)
+        elif device.strategy is Strategy.MPS:
+            if self._daemons is None:
+                raise DeviceError(
+                    f"device {device}: no MPS daemon can be started, want the flag --mps-image (chart: mps.enabled)"
+                )
+            entry.backend.apply_exclusive_process(entry.device)
+            self._daemons.start(entry.device)
+
+    def undo(self, entry: Entry | None, device: PreparedDevice) -> None:
+        """Take the device out of the strategy: its last share goes. `entry` is None if the device is gone."""
+        if device.strategy is Strategy.TIME_SLICING and entry is not None:
+            with self._lock:
+                self._intervals.pop(device.device, None)
+            entry.backend.undo_time_slice(entry.device)
+        elif device.strategy is Strategy.MPS:
+            self.undo_daemon(entry, device.device)
+
+    def undo_daemon(self, entry: Entry | None, name: str) -> None:
+        """Stop a device's daemon, if daemons can be started at all, then let everybody use the device."""
+        if self._daemons is not None:
+            self._daemons.stop(name)
+        if entry is not None:
+            entry.backend.undo_exclusive_process(entry.device)
+
+    def read_daemons(self) -> frozenset[str]:
+        """Return the names of the devices that have a daemon."""
+        return self._daemons.read_names() if self._daemons is not None else frozenset()
+
+    def _apply_interval(self, entry: Entry, interval: Interval) -> None:
+        with self._lock:
+            if self._intervals.get(entry.name) is interval:
+                return
+        entry.backend.apply_time_slice(entry.device, interval)
+        with self._lock:
+            self._intervals[entry.name] = interval
