@@ -8,6 +8,7 @@ import structlog
 
 from dra_driver.devices.backend import Backend
 from dra_driver.devices.model import Inventory, LeftOut
+from dra_driver.devices.sharing import SharingPolicy, apply_policy
 from dra_driver.errors import DeviceError
 from kubeletplugin.catalog import Catalog, build_catalog
 
@@ -15,10 +16,14 @@ log = structlog.get_logger(__name__)
 
 
 class Discovery:
-    """The devices of all backends, as last seen. A backend that fails keeps what it last reported."""
+    """The devices of all backends, as last seen, with their sharing strategies.
 
-    def __init__(self, backends: Sequence[Backend]) -> None:
+    A backend that fails keeps what it last reported.
+    """
+
+    def __init__(self, backends: Sequence[Backend], sharing: SharingPolicy | None = None) -> None:
         self._backends = tuple(backends)
+        self._sharing = sharing or SharingPolicy()
         self._reading = threading.Lock()
         self._seen: dict[str, Inventory] = {}
         self._catalog: Catalog | None = None
@@ -30,7 +35,9 @@ class Discovery:
     def read(self) -> Catalog:
         """Ask every backend, and return what they see."""
         with self._reading:
-            inventories = [(backend, self._read_backend(backend)) for backend in self._backends]
+            inventories = [
+                (backend, apply_policy(self._read_backend(backend), self._sharing)) for backend in self._backends
+            ]
             self._catalog = build_catalog(inventories)
             return self._catalog
 

@@ -20,8 +20,8 @@ DEVICE_STRATEGIES = frozenset({Strategy.TIME_SLICING, Strategy.MPS})
 class MpsDaemons(Protocol):
     """One MPS control daemon a device, which outlives this process. Methods block, and raise DeviceError."""
 
-    def start(self, device: Device) -> None:
-        """Start the device's daemon if it does not run, and wait until clients can connect. Repeatable."""
+    def start(self, device: Device, backend: str) -> None:
+        """Start the daemon of a device of that backend if none runs, and wait until clients can connect. Repeatable."""
         ...
 
     def stop(self, device: str) -> None:
@@ -54,7 +54,7 @@ class DeviceSharing:
                     f"device {device}: no MPS daemon can be started, want the flag --mps-image (chart: mps.enabled)"
                 )
             entry.backend.apply_exclusive_process(entry.device)
-            self._daemons.start(entry.device)
+            self._daemons.start(entry.device, entry.backend.name)
 
     def undo(self, entry: Entry | None, device: PreparedDevice) -> None:
         """Take the device out of the strategy: its last share goes. `entry` is None if the device is gone."""
