@@ -71,6 +71,10 @@ class Calls:
     def enter(self, function: str, gpu: Gpu | None) -> None:
         """Count a call, and raise what it is to fail with."""
         self.counts[function] += 1
+        self.refuse(function, gpu)
+
+    def refuse(self, function: str, gpu: Gpu | None) -> None:
+        """Raise what a call is to fail with: of one card, or because that is gone."""
         for fault in self._faults:
             if fault.function == function and fault.uuid in {None, gpu.uuid if gpu else None} and fault.times != 0:
                 if fault.times is not None:

@@ -10,13 +10,14 @@ from typing import Any, Final
 
 import pynvml
 
-from tests.support.nvml.call import Calls, device_call, require, system_call
+from tests.support.nvml.call import device_call, require, system_call
 from tests.support.nvml.machine import NO_INSTANCE, Gpu, Machine, NvLink
+from tests.support.nvml.mig import MigCalls
 
 _RECOVERY: Final = pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
 
 
-class FakeNvml(Calls):
+class FakeNvml(MigCalls):
     """The library on one machine. Any thread may call it."""
 
     def __init__(self, machine: Machine) -> None:
@@ -92,10 +93,6 @@ class FakeNvml(Calls):
     @device_call
     def nvmlDeviceGetIndex(self, gpu: Gpu) -> int:  # noqa: N802
         return self.machine.gpus.index(gpu)
-
-    @device_call
-    def nvmlDeviceGetUUID(self, gpu: Gpu) -> str:  # noqa: N802
-        return gpu.uuid
 
     @device_call
     def nvmlDeviceGetName(self, gpu: Gpu) -> str:  # noqa: N802
@@ -186,6 +183,8 @@ class FakeNvml(Calls):
             value.fieldId = number
             if number == _RECOVERY and gpu.recovery_action is not None:
                 value.valueType, value.value.uiVal = pynvml.NVML_VALUE_TYPE_UNSIGNED_INT, gpu.recovery_action
+            elif number == pynvml.NVML_FI_DEV_IS_RESETLESS_MIG_SUPPORTED and gpu.mig_profiles:
+                value.valueType, value.value.uiVal = pynvml.NVML_VALUE_TYPE_UNSIGNED_INT, not gpu.mig_needs_reset
             else:
                 value.nvmlReturn = pynvml.NVML_ERROR_NOT_SUPPORTED
         return values

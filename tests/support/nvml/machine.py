@@ -36,7 +36,7 @@ class Gpu:
     """One card. None is what the card does not report. Everything may be changed at any time.
 
     `memory` is in bytes. `mig_profiles` is a key of `MIG_PROFILES`, None for a card without MIG; `mig_pending` is the
-    mode after the next reset.
+    mode after the next reset. `processes` compute on the card; while it is `monitored`, somebody has it open.
     """
 
     name: str
@@ -56,6 +56,8 @@ class Gpu:
     mig_enabled: bool = False
     mig_pending: bool = False
     mig_needs_reset: bool = False
+    processes: list[int] = field(default_factory=list)
+    monitored: bool = False
     lost: bool = False
     ecc: bool = True
     uncorrected: int = 0

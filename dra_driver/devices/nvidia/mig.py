@@ -1,0 +1,263 @@
+"""MIG: which partitions a card has and could have, and how one is made and removed.
+
+Only what this driver made is ever removed. It notes each partition before it touches the card (`mig_note`), so that
+whatever is found half made after a crash is known for its own, and everything else for somebody else's.
+
+From Hopper on, MIG mode is switched without a reset. Such a card is offered whole and in partitions: its mode is
+switched on for its first partition and off after its last. On older cards the mode stays as it is, since this driver
+resets nothing: in MIG mode they are offered in partitions, else whole. So is a card that somebody else switched.
+"""
+
+import contextlib
+import ctypes
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pynvml
+import structlog
+
+from dra_driver.devices.model import Device, LeftOut, Partition
+from dra_driver.devices.nvidia.mig_note import MigNotes
+from dra_driver.devices.nvidia.mig_reader import (
+    GpuInstance,
+    Handle,
+    Library,
+    MigDevice,
+    covers_instance,
+    read_compute_instances,
+    read_full_compute_profile,
+    read_gpu_instances,
+    read_mig_devices,
+    read_mig_enabled,
+    read_profiles,
+)
+from dra_driver.devices.nvidia.mig_switch import MigSwitch
+from dra_driver.devices.nvidia.nvml_error import device_errors
+from dra_driver.devices.nvidia.placement import GpuProfile, Placements, build_placements
+from dra_driver.devices.partitioning import PartitionPolicy, plan_partitions
+from dra_driver.errors import DeviceError, StateError
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class MigInstance:
+    """What a partition is to the driver: the numbers of its GPU instance and compute instance, and its UUID."""
+
+    gpu_instance: int
+    compute_instance: int
+    uuid: str
+
+
+class Mig:
+    """The MIG partitions of a node's cards. Methods may be called from several threads and processes at once.
+
+    Every failure is a `DeviceError`. A `device` is a card as its backend read it, with its UUID and memory.
+    """
+
+    def __init__(self, nvml: Library, notes: MigNotes, policy: PartitionPolicy) -> None:
+        self._nvml = nvml
+        self._notes = notes
+        self._policy = policy
+        self._switch = MigSwitch(nvml, notes)
+        self._guard = threading.Lock()
+        self._cards: dict[str, tuple[tuple[GpuProfile, ...], Placements]] = {}
+
+    def read(self, device: Device) -> tuple[Device, tuple[LeftOut, ...]]:
+        """Return a card with its partitions, those that it has and those that its mode lets it have. Changes nothing.
+
+        Beside it what of the card cannot be offered: instances that somebody cut in a way that is no partition.
+        """
+        with device_errors(f"device {device.name}"):
+            card = self._find_card(device)
+            enabled = read_mig_enabled(self._nvml, card)
+            if enabled is None:
+                return device, ()
+            profiles, placements = self._find_placements(device, card)
+            left_out: tuple[LeftOut, ...] = ()
+            if enabled:
+                device, left_out = self._read_existing(device, card, profiles, placements)
+            elif self._switch.is_resetless(device, card):
+                device = replace(device, partitions=placements.partitions, counters=placements.counters)
+        return plan_partitions(device, self._policy.find_mode(device)), left_out
+
+    def apply(self, device: Device, partition: Partition) -> None:
+        """Make a partition: GPU instance and compute instance. Done already is success, half done is finished."""
+        name = device.partition_name(partition)
+        with device_errors(f"partition {name}"), self._notes.locked():
+            card = self._find_card(device)
+            with self._switch.held_on(device, card, self._has_instances):
+                card = self._find_card(device)  # once more: the switch may have changed it
+                self._apply_instance(device, card, partition)
+
+    def undo(self, device: Device, partition: Partition) -> None:
+        """Remove a partition that `apply` made, or began to. Gone already, or not ours, is success."""
+        name = device.partition_name(partition)
+        with device_errors(f"partition {name}"), self._notes.locked():
+            ours = self._notes.find(name) is not None
+            if not ours and self._notes.find(device.name) is None:
+                return
+            card = self._find_card_or_none(device)
+            if ours and card is not None and read_mig_enabled(self._nvml, card):
+                self._undo_instance(device, card, partition)
+            self._notes.remove(name)
+            if card is not None:
+                self._switch.try_off(device, card, self._has_instances)
+
+    def apply_whole(self, device: Device) -> None:
+        """Make a card usable whole: MIG mode goes off, if this driver switched it on. Off already is success."""
+        with device_errors(f"device {device.name}"), self._notes.locked():
+            card = self._find_card(device)
+            if not read_mig_enabled(self._nvml, card):
+                self._switch.forget(device)
+                return
+            if self._has_instances(device, card):
+                raise DeviceError(f"device {device.name}: has MIG instances, want them removed first")
+            self._switch.apply_off(device, card)
+
+    def find(self, device: Device, partition: Partition) -> MigInstance:
+        """Return the instance of a partition that exists. Raises DeviceError if it does not, or only half."""
+        name = device.partition_name(partition)
+        with device_errors(f"partition {name}"):
+            card = self._find_card(device)
+            found = self._find_instance(device, card, partition) if read_mig_enabled(self._nvml, card) else None
+            if found is None:
+                raise DeviceError(f"partition {name}: does not exist, want it made first")
+            made = self._require_mig_device(name, card, found)
+            return MigInstance(made.gpu_instance, made.compute_instance, made.uuid)
+
+    def _read_existing(
+        self, device: Device, card: Handle, profiles: Sequence[GpuProfile], placements: Placements
+    ) -> tuple[Device, tuple[LeftOut, ...]]:
+        """A card in MIG mode: what exists takes the place of what could."""
+        names = {profile.id: profile.name for profile in profiles}
+        existing: dict[tuple[str, int], Partition] = {}
+        left_out: list[LeftOut] = []
+        made = read_mig_devices(self._nvml, card)
+        for instance in read_gpu_instances(self._nvml, card, profiles):
+            partition = placements.find(names.get(instance.profile_id, ""), instance.start)
+            devices = [each for each in made if each.gpu_instance == instance.id]
+            if partition is not None and self._is_ours(device.partition_name(partition), devices):
+                uuid = devices[0].uuid if devices else f"MIG-{device.identity}/{instance.id}"  # half made has none yet
+                existing[partition.profile, partition.start] = replace(partition, uuid=uuid)
+            elif partition is not None and len(devices) == 1 and covers_instance(self._nvml, devices[0]):
+                existing[partition.profile, partition.start] = replace(partition, uuid=devices[0].uuid, permanent=True)
+            else:
+                problem = (
+                    f"GPU instance {instance.id} has {len(devices)} compute instances, want one that has all of it"
+                )
+                left_out.append(LeftOut(subject=device.name, problem=problem))
+        offered = placements.partitions if not left_out else tuple(existing.values())
+        partitions = tuple(existing.get((each.profile, each.start), each) for each in offered)
+        usable_whole = not left_out and self._notes.find(device.name) is not None
+        return (
+            replace(device, partitions=partitions, counters=placements.counters, usable_whole=usable_whole),
+            tuple(left_out),
+        )
+
+    def _apply_instance(self, device: Device, card: Handle, partition: Partition) -> None:
+        name = device.partition_name(partition)
+        found = self._find_instance(device, card, partition)
+        made = self._find_mig_device(card, found) if found is not None else None
+        if found is not None and not self._is_ours(name, [made] if made else []):
+            if partition.permanent:
+                return
+            raise DeviceError(f"partition {name}: there is one that this driver did not make, want it removed first")
+        if found is not None and made is not None:
+            self._note_made(name, made)
+            return
+        self._notes.write(name)
+        try:
+            instance = found or self._create(device, card, partition)
+            if not read_compute_instances(self._nvml, instance.handle):
+                profile = read_full_compute_profile(self._nvml, instance.handle)
+                self._nvml.nvmlGpuInstanceCreateComputeInstance(instance.handle, profile)
+            self._note_made(name, self._require_mig_device(name, card, instance))
+        except (pynvml.NVMLError, DeviceError, StateError):
+            self._roll_back(device, card, partition)
+            raise
+
+    def _note_made(self, name: str, made: MigDevice) -> None:
+        note = self._notes.find(name)
+        if note is None or note.uuid != made.uuid:
+            self._notes.write(name, made.uuid)
+
+    def _create(self, device: Device, card: Handle, partition: Partition) -> GpuInstance:
+        profiles, _ = self._find_placements(device, card)
+        profile = next((each for each in profiles if each.name == partition.profile), None)
+        if profile is None:
+            raise DeviceError(f"device {device.name}: has no MIG profile {partition.profile}")
+        placement = pynvml.c_nvmlGpuInstancePlacement_t(partition.start, partition.size)
+        handle = self._nvml.nvmlDeviceCreateGpuInstanceWithPlacement(card, profile.id, ctypes.byref(placement))
+        info = self._nvml.nvmlGpuInstanceGetInfo(handle)
+        return GpuInstance(handle, info.id, info.profileId, info.placement.start, info.placement.size)
+
+    def _roll_back(self, device: Device, card: Handle, partition: Partition) -> None:
+        """Remove what is half made. What goes wrong here is logged: the first error is what the user needs."""
+        name = device.partition_name(partition)
+        try:
+            self._undo_instance(device, card, partition)
+            self._notes.remove(name)
+        except (pynvml.NVMLError, StateError) as error:
+            log.warning("partition half made", device=name, error=str(error))
+
+    def _undo_instance(self, device: Device, card: Handle, partition: Partition) -> None:
+        """Destroy the instance of a partition, if there is one that is ours."""
+        found = self._find_instance(device, card, partition)
+        if found is None:
+            return
+        made = self._find_mig_device(card, found)
+        if not self._is_ours(device.partition_name(partition), [made] if made else []):
+            return
+        for instance in read_compute_instances(self._nvml, found.handle):
+            self._nvml.nvmlComputeInstanceDestroy(instance)
+        self._nvml.nvmlGpuInstanceDestroy(found.handle)
+
+    def _is_ours(self, name: str, devices: Sequence[MigDevice]) -> bool:
+        """Whether what exists in the place of a partition is what this driver made, or began to make."""
+        note = self._notes.find(name)
+        if note is None or len(devices) > 1:
+            return False
+        return note.uuid is None or not devices or devices[0].uuid == note.uuid
+
+    def _find_instance(self, device: Device, card: Handle, partition: Partition) -> GpuInstance | None:
+        profiles, _ = self._find_placements(device, card)
+        wanted = [profile for profile in profiles if profile.name == partition.profile]
+        existing = read_gpu_instances(self._nvml, card, wanted)
+        return next((each for each in existing if each.start == partition.start), None)
+
+    def _find_mig_device(self, card: Handle, instance: GpuInstance) -> MigDevice | None:
+        devices = read_mig_devices(self._nvml, card)
+        return next((each for each in devices if each.gpu_instance == instance.id), None)
+
+    def _require_mig_device(self, name: str, card: Handle, instance: GpuInstance) -> MigDevice:
+        made = self._find_mig_device(card, instance)
+        if made is None:
+            raise DeviceError(f"partition {name}: half made, GPU instance {instance.id} has no compute instance")
+        return made
+
+    def _has_instances(self, device: Device, card: Handle) -> bool:
+        profiles, _ = self._find_placements(device, card)
+        return bool(read_gpu_instances(self._nvml, card, profiles))
+
+    def _find_placements(self, device: Device, card: Handle) -> tuple[tuple[GpuProfile, ...], Placements]:
+        """The card's profiles and placements, which are read once: they never change while a driver is loaded."""
+        with self._guard:
+            known = self._cards.get(device.identity)
+        if known is None:
+            profiles = read_profiles(self._nvml, card, total_memory=device.memory or 0)
+            known = (profiles, build_placements(profiles))
+            with self._guard:
+                if profiles:  # an old driver tells them only in MIG mode
+                    self._cards[device.identity] = known
+        return known
+
+    def _find_card(self, device: Device) -> Handle:
+        return self._nvml.nvmlDeviceGetHandleByUUID(device.uuid or device.identity)
+
+    def _find_card_or_none(self, device: Device) -> Handle | None:
+        """The card; None if it is gone, and its instances with it."""
+        with contextlib.suppress(pynvml.NVMLError_NotFound, pynvml.NVMLError_GpuIsLost):
+            return self._find_card(device)
+        return None

@@ -1,0 +1,74 @@
+"""What this driver made of MIG on the node: one small file each, written before the hardware is touched.
+
+NVML has no labels, so nothing on a card tells whose an instance is. An instance of which there is no note was made by
+somebody else, and is theirs. The name of a file is the partition's, or a whole card's that was switched to MIG mode.
+Instances end with a reboot, so notes of another boot count for nothing: by then somebody else may have made the same.
+"""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from dra_driver.errors import StateError, explain_os_error
+from dra_driver.file import ensure_directory, remove_file, write_file
+
+_SUFFIX: Final = ".json"
+
+
+class MigNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`uuid` is the MIG device's once it was made whole; None before, and for a card's mode."""
+
+    boot: str
+    uuid: str | None = None
+
+
+class MigNotes:
+    """Notes in a directory, of one boot. Raises StateError if the directory cannot be read or written."""
+
+    def __init__(self, directory: Path, *, boot_id: str) -> None:
+        self._directory = directory
+        self._boot_id = boot_id
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold other threads and other processes off."""
+        ensure_directory(self._directory)
+        path = self._directory / ".lock"
+        try:
+            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StateError(f"{path}: {explain_os_error(error)}") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
+
+    def find(self, name: str) -> MigNote | None:
+        """The note of that name; None if there is none of this boot, or it cannot be understood."""
+        path = self._path(name)
+        try:
+            note = msgspec.json.decode(path.read_bytes(), type=MigNote)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StateError(f"{path}: {explain_os_error(error)}") from error
+        except msgspec.DecodeError:
+            return None  # never half written but by a power cut, and that ended the instance, too
+        return note if note.boot == self._boot_id else None
+
+    def write(self, name: str, uuid: str | None = None) -> None:
+        """Note that something is made, or about to be; once this returns it outlives a power cut."""
+        write_file(self._path(name), msgspec.json.encode(MigNote(boot=self._boot_id, uuid=uuid)), mode=0o600)
+
+    def remove(self, name: str) -> None:
+        """Forget it. Gone already is success."""
+        remove_file(self._path(name))
+
+    def _path(self, name: str) -> Path:
+        return self._directory / f"{name}{_SUFFIX}"

@@ -1,0 +1,113 @@
+"""Switches a card's MIG mode, where that needs no reset, and back; notes beforehand that it was this driver."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import pynvml
+import structlog
+
+from dra_driver.devices.model import Device
+from dra_driver.devices.nvidia.mig_note import MigNotes
+from dra_driver.devices.nvidia.mig_reader import Handle, Library, read_mig_enabled
+from dra_driver.devices.nvidia.nvml_error import explain_nvml_error
+from dra_driver.errors import DeviceError, StateError
+
+log = structlog.get_logger(__name__)
+
+HasInstances = Callable[[Device, Handle], bool]
+
+_HOPPER: Final = 9
+"""The compute capability from which on MIG mode is switched without a reset."""
+
+
+class MigSwitch:
+    """The MIG mode of cards. The note of a card has its name. Callers hold the lock of the notes."""
+
+    def __init__(self, nvml: Library, notes: MigNotes) -> None:
+        self._nvml = nvml
+        self._notes = notes
+
+    def is_resetless(self, device: Device, card: Handle) -> bool:
+        """Whether the mode can be switched without a reset: as the library says, else by the card's generation."""
+        with contextlib.suppress(pynvml.NVMLError):
+            (field,) = self._nvml.nvmlDeviceGetFieldValues(card, [pynvml.NVML_FI_DEV_IS_RESETLESS_MIG_SUPPORTED])
+            if field.nvmlReturn == pynvml.NVML_SUCCESS:
+                return bool(field.value.uiVal)
+        major = (device.compute_capability or "0").partition(".")[0]
+        return major.isdecimal() and int(major) >= _HOPPER
+
+    @contextlib.contextmanager
+    def held_on(self, device: Device, card: Handle, has_instances: HasInstances) -> Iterator[None]:
+        """Switch the mode on, if need be, and off again if what follows fails. Raises DeviceError if it stays off."""
+        switched = not read_mig_enabled(self._nvml, card)
+        if switched:
+            self._apply_on(device, card)
+        try:
+            yield
+        except (pynvml.NVMLError, DeviceError, StateError):
+            if switched:
+                self.try_off(device, card, has_instances)
+            raise
+
+    def apply_off(self, device: Device, card: Handle) -> None:
+        """Switch the mode off that this driver switched on. Raises DeviceError if it stays on, or is not ours."""
+        if self._notes.find(device.name) is None:
+            raise DeviceError(f"device {device.name}: is in MIG mode, which this driver did not switch on")
+        try:
+            self._set(device, card, pynvml.NVML_DEVICE_MIG_DISABLE)
+        except (pynvml.NVMLError, DeviceError):
+            with contextlib.suppress(pynvml.NVMLError):  # leave no change pending
+                self._nvml.nvmlDeviceSetMigMode(card, pynvml.NVML_DEVICE_MIG_ENABLE)
+            raise
+        self._notes.remove(device.name)
+
+    def try_off(self, device: Device, card: Handle, has_instances: HasInstances) -> None:
+        """Switch the mode off, if it is ours and there is no instance left. What goes wrong is for later."""
+        try:
+            if self._notes.find(device.name) is None:
+                return
+            if not read_mig_enabled(self._nvml, card):
+                self.forget(device)
+            elif not has_instances(device, card):
+                self.apply_off(device, card)
+        except (pynvml.NVMLError, DeviceError, StateError) as error:
+            log.warning("MIG mode stays on", device=device.name, error=_explain(error))
+
+    def forget(self, device: Device) -> None:
+        """Drop the note of a card whose mode is off, as after a crash before it was switched, or after it was back."""
+        if self._notes.find(device.name) is not None:
+            self._notes.remove(device.name)
+
+    def _apply_on(self, device: Device, card: Handle) -> None:
+        if not self.is_resetless(device, card):
+            raise DeviceError(f"device {device.name}: is not in MIG mode, and switching it would need a reset")
+        if self._nvml.nvmlDeviceGetComputeRunningProcesses(card):
+            raise DeviceError(f"device {device.name}: in use by a process, want it ended first")
+        self._notes.write(device.name)
+        try:
+            self._set(device, card, pynvml.NVML_DEVICE_MIG_ENABLE)
+        except (pynvml.NVMLError, DeviceError):
+            self._take_back(device, card)
+            raise
+
+    def _set(self, device: Device, card: Handle, mode: int) -> None:
+        """Set the mode. The library may accept it and say in the same breath that it did not take hold."""
+        status = self._nvml.nvmlDeviceSetMigMode(card, mode)
+        if status != pynvml.NVML_SUCCESS:
+            raise pynvml.NVMLError(status)
+        if read_mig_enabled(self._nvml, card) != (mode == pynvml.NVML_DEVICE_MIG_ENABLE):
+            raise DeviceError(f"device {device.name}: its MIG mode is not changed by setting it")
+
+    def _take_back(self, device: Device, card: Handle) -> None:
+        """Leave no change pending that a later reset would bring about."""
+        try:
+            self._nvml.nvmlDeviceSetMigMode(card, pynvml.NVML_DEVICE_MIG_DISABLE)
+            if not read_mig_enabled(self._nvml, card):
+                self._notes.remove(device.name)
+        except (pynvml.NVMLError, StateError) as error:
+            log.warning("MIG mode half switched", device=device.name, error=_explain(error))
+
+
+def _explain(error: Exception) -> str:
+    return explain_nvml_error(error) if isinstance(error, pynvml.NVMLError) else str(error)

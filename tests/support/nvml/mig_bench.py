@@ -1,0 +1,136 @@
+"""A machine with MIG, the driver's side of it, and a count of everything that it does to the outside."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pynvml
+
+from dra_driver.devices.model import Device, DeviceType, Partition
+from dra_driver.devices.nvidia.mig import Mig
+from dra_driver.devices.nvidia.mig_note import MigNotes
+from dra_driver.devices.partitioning import PartitionMode, PartitionPolicy
+from tests.support.nvml.fake import FakeNvml
+from tests.support.nvml.machine import Gpu, Machine
+
+
+class KilledError(BaseException):
+    """The process ends here, whatever it was about to do: nothing catches it, as nothing catches SIGKILL."""
+
+
+@dataclass
+class Effects:
+    """Counts calls of the library and writes of notes together. One of them may fail, or never be reached."""
+
+    count: int = 0
+    names: list[str] = field(default_factory=list)
+    fail_at: int | None = None
+    kill_at: int | None = None
+
+    def reach(self, name: str) -> None:
+        self.names.append(name)
+        self.count += 1
+        if self.kill_at == self.count - 1:
+            raise KilledError
+        if self.fail_at == self.count - 1:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_UNKNOWN)
+
+
+class CountedNvml(FakeNvml):
+    def __init__(self, machine: Machine, effects: Effects) -> None:
+        super().__init__(machine)
+        self.effects = effects
+
+    def enter(self, function: str, gpu: Gpu | None) -> None:
+        self.effects.reach(function)
+        super().enter(function, gpu)
+
+
+class CountedNotes(MigNotes):
+    """Notes whose writes can be the last thing that the process did not do. They do not fail: the disk is fine."""
+
+    def __init__(self, directory: Path, boot_id: str, effects: Effects) -> None:
+        super().__init__(directory, boot_id=boot_id)
+        self.effects = effects
+
+    def write(self, name: str, uuid: str | None = None) -> None:
+        self._reach("write")
+        super().write(name, uuid)
+
+    def remove(self, name: str) -> None:
+        self._reach("remove")
+        super().remove(name)
+
+    def _reach(self, name: str) -> None:
+        if self.effects.kill_at == self.effects.count:
+            raise KilledError
+        if self.effects.fail_at != self.effects.count:
+            self.effects.reach(f"note {name}")
+
+
+class MigBench:
+    """One card of a machine, as the driver sees it. `restart` makes the driver anew, as another process would."""
+
+    def __init__(self, machine: Machine, directory: Path, mode: PartitionMode = PartitionMode.DYNAMIC) -> None:
+        self.gpu = machine.gpus[0]
+        self.nvml = CountedNvml(machine, Effects())
+        self.nvml.nvmlInit()
+        self.directory = directory
+        self.boot_id = "boot-1"
+        self.mode = mode
+        self.mig = self.restart()
+
+    @property
+    def card(self) -> Device:
+        """The card without its partitions, as it is before MIG is looked at."""
+        return Device(
+            vendor="nvidia",
+            type=DeviceType.GPU,
+            identity=self.gpu.uuid,
+            uuid=self.gpu.uuid,
+            model="H100",
+            memory=self.gpu.memory,
+            compute_capability="{}.{}".format(*self.gpu.capability),
+        )
+
+    @property
+    def layout(self) -> list[tuple[str, int, int]]:
+        return self.nvml.layout(self.gpu)
+
+    def restart(self) -> Mig:
+        self.mig = Mig(self.nvml, self.open_notes(), PartitionPolicy(default=self.mode))
+        return self.mig
+
+    def open_notes(self) -> MigNotes:
+        return CountedNotes(self.directory, self.boot_id, self.nvml.effects)
+
+    def reboot(self) -> None:
+        self.nvml.remove(self.gpu)
+        if not self.gpu.mig_needs_reset:
+            self.gpu.mig_enabled = self.gpu.mig_pending = False
+        self.boot_id = "boot-2"
+        self.restart()
+
+    def read(self) -> Device:
+        return self.mig.read(self.card)[0]
+
+    def partition(self, profile: str = "1g.10gb", start: int = 0) -> Partition:
+        found = [each for each in self.read().partitions if (each.profile, each.start) == (profile, start)]
+        assert found, f"{profile} at {start}"
+        return found[0]
+
+    def notes(self) -> list[str]:
+        return sorted(path.name for path in self.directory.glob("*.json"))
+
+    def run(self, call: Callable[[], Any], *, fail_at: int | None = None, kill_at: int | None = None) -> Effects:
+        """Do something with one effect that fails, or is never reached; returns what was reached."""
+        effects = Effects(fail_at=fail_at, kill_at=kill_at)
+        self.nvml.effects = effects
+        self.restart()
+        try:
+            call()
+        finally:
+            self.nvml.effects = Effects()
+            self.restart()
+        return effects
