@@ -34,6 +34,13 @@ class Backend(Protocol):
         """
         ...
 
+    def wait_for_change(self, timeout_s: float) -> None:
+        """Return when a new look may show something new, as after an event of the hardware, or when the time is over.
+
+        One thread calls it at a time. Where the hardware reports no events, it waits out the time.
+        """
+        ...
+
     def render_edits(self, device: Device, partition: Partition | None) -> ContainerEdits:
         """Return what a container needs to use the device, or that partition of it, and nothing else's.
 

@@ -1,5 +1,6 @@
 """Builders that keep a test to the fields it is about."""
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -130,6 +131,10 @@ class FakeBackend:
     def read_inventory(self) -> Inventory:
         """What the test put there."""
         return Inventory(devices=self.devices)
+
+    def wait_for_change(self, timeout_s: float) -> None:
+        """Wait out the time: nothing is ever reported."""
+        threading.Event().wait(timeout_s)
 
     def render_edits(self, device: Device, partition: Partition | None) -> ContainerEdits:
         """One device node, named after the device."""

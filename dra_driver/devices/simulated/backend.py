@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 
 from cdi import ContainerEdits
 from dra_driver.api.config_v1alpha1 import Interval
@@ -71,6 +71,10 @@ class SimulatedBackend:
             devices=tuple(self._cut(seat, made) for seat in fleet.seats),
             left_out=inventory.left_out + ((problem,) if problem else ()),
         )
+
+    def wait_for_change(self, timeout_s: float) -> None:
+        """See `Backend.wait_for_change`. Nothing here reports events."""
+        Event().wait(timeout_s)
 
     def render_edits(self, device: Device, partition: Partition | None) -> ContainerEdits:
         """See `Backend.render_edits`."""

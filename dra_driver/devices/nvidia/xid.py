@@ -1,0 +1,45 @@
+"""What the numbers of NVIDIA's XID events mean for a card: whether it can still be used. Pure.
+
+An XID that a program causes (a bad address, a full time-out) ends that program, and the card is well. One that tells of
+something that NVML counts, too (remapped rows, recommended actions), is left to what NVML says now. All others, also
+those that are not known here, make a card unwell until it was reset.
+Source: NVIDIA's documentation "XID errors".
+"""
+
+from typing import Final
+
+from dra_driver.devices.model import Health
+
+PROGRAM_XIDS: Final = frozenset({8, 13, 31, 43, 45, 68, 69, 109, 137})
+"""A program did something wrong, or was ended: the card is well."""
+
+COUNTED_XIDS: Final = frozenset({63, 92, 94, 154})
+"""NVML's counters and its recommended action say what follows."""
+
+_MEANINGS: Final = {
+    48: "memory error that cannot be corrected",
+    61: "the card's microcontroller stopped",
+    62: "the card's microcontroller halted",
+    64: "a row of memory or a page cannot be replaced",
+    74: "NVLink error",
+    79: "the GPU has fallen off the bus",
+    95: "memory error that was not contained",
+    110: "security fault",
+    119: "the card's system processor does not answer",
+    120: "the card's system processor failed",
+    121: "error of the link to the CPU",
+    136: "link training failed",
+    140: "memory error that was not recovered",
+    143: "the card could not be initialised",
+    145: "NVLink error",
+    155: "NVLink link in an undefined state",
+    156: "a resource of the card was retired",
+    158: "the GPU timed out",
+}
+
+
+def explain_xid(xid: int) -> Health | None:
+    """Return what an XID means for the card's health; None if it means nothing, or NVML tells it better."""
+    if xid in PROGRAM_XIDS or xid in COUNTED_XIDS:
+        return None
+    return Health(reason=f"xid-{xid}", message=f"XID {xid}: {_MEANINGS.get(xid, 'error of the card or its driver')}")
