@@ -98,6 +98,13 @@ class SpecStore:
         names = (file.removesuffix(_SUFFIX) for file in files if file.endswith(_SUFFIX))
         return tuple(sorted(name for name in names if name.startswith(prefix) and not _name_problem(name)))
 
+    def read_leftovers(self, prefix: str = "") -> tuple[str, ...]:
+        """Return the names of the specs, of those that start with `prefix`, whose writers were killed or are writing.
+
+        Sorted, each once. Raises StoreError.
+        """
+        return tuple(sorted({name for name, _ in self._leftovers(prefix)}))
+
     def remove_leftovers(self, prefix: str = "") -> tuple[str, ...]:
         """Remove the temporary files of writers that were killed, and return their names, sorted.
 
@@ -105,14 +112,18 @@ class SpecStore:
         best once at the start: the temporary file of a living writer is removed as well. Raises StoreError.
         """
         removed = []
-        with self._mapped(self.directory):
-            for file in sorted(self._files.list_names(self.directory)):
-                match = _LEFTOVER.fullmatch(file)
-                if match is not None and match["name"].startswith(prefix):
-                    with suppress(FileNotFoundError):
-                        self._files.remove(self.directory / file)
-                        removed.append(file)
+        for _, file in self._leftovers(prefix):
+            with self._mapped(self.directory), suppress(FileNotFoundError):
+                self._files.remove(self.directory / file)
+                removed.append(file)
         return tuple(removed)
+
+    def _leftovers(self, prefix: str) -> list[tuple[str, str]]:
+        """The names of specs, and of the temporary files of each, in the order of the latter."""
+        with self._mapped(self.directory):
+            files = sorted(self._files.list_names(self.directory))
+        matches = (match for file in files if (match := _LEFTOVER.fullmatch(file)) is not None)
+        return [(match["name"], match[0]) for match in matches if match["name"].startswith(prefix)]
 
     def _path(self, name: str) -> Path:
         if problem := _name_problem(name):

@@ -1,13 +1,14 @@
 """The files of a prepared claim besides its record: the CDI spec for the container runtime, shim configs for shares."""
 
 import contextlib
-from collections.abc import Collection, Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 import cdi
-from dra_driver.errors import DeviceError, StateError
+from dra_driver.errors import DeviceError, StateError, explain_os_error
 from dra_driver.file import ensure_directory, remove_directory, write_file
 from kubeletplugin.catalog import Catalog, Entry
+from kubeletplugin.prepare.lock import StateLocks, claim_key
 from kubeletplugin.prepare.record import ClaimRecord, PreparedDevice
 from kubeletplugin.prepare.spec import Names, build_spec, render_shim_config
 from kubeletplugin.sharing.mps_edits import MpsFolders, build_mps_edits
@@ -23,12 +24,24 @@ class Artifacts:
         self._shim_dir = shim_dir
         self._mps = mps
 
-    def ensure_directories(self) -> None:
-        """Make the directories, and clear away what a killed writer left. Raises StateError if one cannot be used."""
+    def ensure_directories(self, locks: StateLocks | None = None) -> None:
+        """Make the directories, and clear away what a killed writer left. Raises StateError if one cannot be used.
+
+        With `locks`, what another process is writing just now stays.
+        """
         ensure_directory(self._cdi_dir)
         ensure_directory(self._shim_dir)
         with _store_errors():
-            self._specs.remove_leftovers(self._names.spec_prefix)
+            if locks is None:
+                self._specs.remove_leftovers(self._names.spec_prefix)
+            else:
+                self._remove_leftovers(locks)
+
+    def _remove_leftovers(self, locks: StateLocks) -> None:
+        for name in self._specs.read_leftovers(self._names.spec_prefix):
+            with locks.try_hold(claim_key(name.removeprefix(self._names.spec_prefix))) as held:
+                if held:
+                    self._specs.remove_leftovers(name)
 
     def write(self, record: ClaimRecord, catalog: Catalog) -> None:
         """Write the shim configs, then the CDI spec that mounts them. A spec that is right already is left alone.
@@ -70,9 +83,10 @@ class Artifacts:
         spec = self._cdi_dir / f"{self._names.spec(record.uid)}.json"
         return (not record.devices or spec.exists()) and all(path.exists() for path in shims)
 
-    def read_unrecorded(self, recorded: Collection[str]) -> dict[str, tuple[str, ...]]:
+    def read_unrecorded(self, recorded: Container[str]) -> dict[str, tuple[str, ...]]:
         """Return the names of the CDI devices, by claim UID, of all specs of claims that are not among `recorded`.
 
+        A spec is there no longer than its record, so `recorded` is asked after the directory was read.
         A spec that cannot be read counts for nothing, and so does a directory that is gone. Raises StateError.
         """
         if not self._cdi_dir.is_dir():
@@ -80,14 +94,24 @@ class Artifacts:
         with _store_errors():
             specs = self._specs.read_names(self._names.spec_prefix)
         uids = (name.removeprefix(self._names.spec_prefix) for name in specs)
-        return {uid: self._read_cdi_devices(uid) for uid in uids if uid not in recorded}
+        return {uid: self.read_cdi_devices(uid) for uid in uids if uid not in recorded}
 
-    def _read_cdi_devices(self, uid: str) -> tuple[str, ...]:
+    def read_cdi_devices(self, uid: str) -> tuple[str, ...]:
+        """Return the names of the CDI devices of a claim; () without a spec that can be read."""
         try:
             spec = self._specs.read_spec(self._names.spec(uid))
         except cdi.CdiError:
             return ()
         return tuple(device.name for device in spec.devices) if spec is not None else ()
+
+    def read_shim_claims(self) -> tuple[str, ...]:
+        """Return the UIDs of the claims that have a folder of shim configs. Raises StateError."""
+        try:
+            return tuple(sorted(path.name for path in self._shim_dir.iterdir()))
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise StateError(f"{self._shim_dir}: {explain_os_error(error)}") from error
 
     def remove(self, uid: str) -> None:
         """Remove the CDI spec first, then the shim configs. What is gone already is success."""

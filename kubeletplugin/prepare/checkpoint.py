@@ -1,82 +1,158 @@
-"""The claim records on disk: one file a claim, written whole, synced, and read once at start.
+"""The claim records on disk: one file a claim, written whole, synced, and kept in memory beside.
 
-The process that holds the plugin directory's lock is the only one that writes them, so what is in memory is what is on
-disk. The cost of a write does not grow with the number of claims.
+Several processes may use the directory. At each moment one of them owns it, which the lock file notes: only the owner
+reads its memory or changes a record, and who becomes the owner reads everything anew. A process that is alone stays the
+owner, so neither a read nor a write costs more for the claims that there are.
 """
 
 import contextlib
+import errno
 import itertools
 import os
+import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from dra_driver.errors import StateError, explain_os_error
 from dra_driver.file import ensure_directory, remove_file, write_file
-from kubeletplugin.prepare.record import ClaimRecord, decode_record, encode_record
+from kubeletplugin.prepare.index import RecordIndex
+from kubeletplugin.prepare.lock import StateLocks, claim_key
+from kubeletplugin.prepare.record import ClaimRecord, ClaimRef, NewerRecordError, decode_record, encode_record, read_ref
+
+LOCK_FILE = ".lock"
+
+_OWNER: Final = "owner"
+_PASSING: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN})
+"""What goes by itself: no reason to call a record corrupt."""
 
 
 @dataclass(frozen=True, slots=True)
 class CorruptRecord:
-    """A record that could not be read: it was moved to `kept_as`. The claim can still be unprepared by its UID."""
+    """A record that could not be read: it is `kept_as`. The claim can still be unprepared by its UID.
+
+    `ref` is what the file seems to say of the claim's name, if that much can be read. It is not to be trusted.
+    """
 
     uid: str
     kept_as: Path
     problem: str
+    ref: ClaimRef | None = None
 
 
 class Checkpoint:
-    """All claim records of this node, safe to use from several threads."""
+    """All claim records of this node, safe to use from several threads and processes.
+
+    `find`, `find_holders` and `in` tell what is in memory: within `owned` that is what is on disk.
+    """
 
     def __init__(self, directory: Path) -> None:
+        self.locks = StateLocks(directory / LOCK_FILE)
         self._directory = directory
-        self._lock = threading.Lock()
-        self._records: dict[str, ClaimRecord] = {}
+        self._nonce = secrets.token_hex(16)
+        self._index = RecordIndex()
+        self._newer: set[str] = set()
+        self._corrupt: list[CorruptRecord] = []
+        self._reservation = threading.Lock()
+        self._generation = 0
 
     def read_all(self) -> tuple[CorruptRecord, ...]:
-        """Read what is on disk, once, at start. What cannot be read is moved aside and returned; the rest counts.
+        """Read what is on disk, at start. What cannot be read is moved aside and returned; the rest counts.
 
+        A record of a newer version stays where it is, for the newer driver to come back to, and is returned, too.
         Raises StateError if the directory cannot be used at all.
         """
         ensure_directory(self._directory)
-        corrupt: list[CorruptRecord] = []
-        for path in sorted(self._directory.glob("*.json")):
-            try:
-                record = _read_record(path)
-            except StateError as error:
-                corrupt.append(CorruptRecord(path.stem, _set_aside(path), f"{path}: {error}"))
-            else:
-                self._records[record.uid] = record
-        return tuple(corrupt)
+        with self.locks.hold(_OWNER) as hold:
+            self._read_directory()
+            hold.write_note(self._note)
+        return self.take_corrupt()
+
+    def take_corrupt(self) -> tuple[CorruptRecord, ...]:
+        """Return the corrupt records that were found since this was called last."""
+        found, self._corrupt = tuple(self._corrupt), []
+        return found
+
+    @property
+    def generation(self) -> int:
+        """How often everything was read: changes whenever another process may have changed something."""
+        return self._generation
+
+    @contextlib.contextmanager
+    def owned(self) -> Iterator[None]:
+        """Have the memory be what is on disk, and nobody else change a record, until the block ends. To be kept short.
+
+        Raises StateError.
+        """
+        with contextlib.ExitStack() as held:
+            with self.locks.hold(_OWNER, shared=True) as hold:
+                if hold.read_note() == self._note:
+                    yield
+                    return
+            hold = held.enter_context(self.locks.hold(_OWNER))
+            if hold.read_note() != self._note:
+                self._read_directory()
+                hold.write_note(self._note)
+            hold.share()
+            yield
+
+    @contextlib.contextmanager
+    def reserving(self) -> Iterator[None]:
+        """As `owned`, and no other thread or process reserves devices meanwhile."""
+        with self._reservation, self.owned():
+            yield
+
+    def __contains__(self, uid: object) -> bool:
+        """Whether there is a record of that claim."""
+        return uid in self._index
+
+    def __len__(self) -> int:
+        """How many records there are."""
+        return len(self._index)
 
     def find(self, uid: str) -> ClaimRecord | None:
         """Return the record of a claim."""
-        with self._lock:
-            return self._records.get(uid)
+        return self._index.find(uid)
+
+    def find_holders(self, wholes: Iterable[str]) -> tuple[ClaimRecord, ...]:
+        """Return the records of the claims that have one of these whole devices, or a share or partition of it."""
+        return self._index.find_holders(wholes)
 
     def list(self) -> tuple[ClaimRecord, ...]:
-        """Return all records, oldest first."""
-        with self._lock:
-            return tuple(self._records.values())
+        """Return all records."""
+        return self._index.list()
 
     def write(self, record: ClaimRecord) -> None:
         """Record a claim: on disk, synced, before this returns.
 
         Raises StateError; then the claim's record is the one before, or, if only the last sync went wrong, the new one.
         """
-        with self._read_back_on_error(record.uid):
+        with self.owned(), self._read_back_on_error(record.uid):
+            if record.uid in self._newer:
+                _set_aside(self._path(record.uid))
+                self._newer.discard(record.uid)
             write_file(self._path(record.uid), encode_record(record))
-        self._remember(record.uid, record)
+            self._index.put(record)
 
     def remove(self, uid: str) -> None:
         """Forget a claim. No such record is success.
 
         Raises StateError; then the record is still there, or, if only the last sync went wrong, gone.
         """
-        with self._read_back_on_error(uid):
+        with self.owned(), self._read_back_on_error(uid):
             remove_file(self._path(uid))
-        self._remember(uid, None)
+            self._newer.discard(uid)
+            self._index.remove(uid)
+
+    def remove_leftovers(self) -> None:
+        """Remove what killed writers left of records that are nobody's. Raises StateError."""
+        for path in sorted(self._directory.glob(".*.json.partial")):
+            uid = path.name.removeprefix(".").removesuffix(".json.partial")
+            with self.locks.try_hold(claim_key(uid)) as held:
+                if held:
+                    path.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def _read_back_on_error(self, uid: str) -> Iterator[None]:
@@ -85,16 +161,37 @@ class Checkpoint:
             yield
         except StateError:
             path = self._path(uid)
-            with contextlib.suppress(StateError):
-                self._remember(uid, _read_record(path) if os.path.lexists(path) else None)
+            with contextlib.suppress(StateError, OSError):
+                if not os.path.lexists(path):
+                    self._index.remove(uid)
+                elif uid not in self._newer:
+                    self._index.put(_read_record(path))
             raise
 
-    def _remember(self, uid: str, record: ClaimRecord | None) -> None:
-        with self._lock:
-            if record is not None:
-                self._records[uid] = record
-            else:
-                self._records.pop(uid, None)
+    def _read_directory(self) -> None:
+        """Read every record. If that raises StateError, nothing has changed but that corrupt ones were moved."""
+        records: list[ClaimRecord] = []
+        newer: set[str] = set()
+        try:
+            for path in sorted(self._directory.glob("*.json")):
+                try:
+                    records.append(_read_record(path))
+                except NewerRecordError as error:
+                    newer.add(path.stem)
+                    if path.stem not in self._newer:
+                        self._corrupt.append(CorruptRecord(path.stem, path, f"{path}: {error}"))
+                except StateError as error:
+                    ref = _read_hint(path)
+                    self._corrupt.append(CorruptRecord(path.stem, _set_aside(path), f"{path}: {error}", ref))
+        except OSError as error:
+            raise StateError(f"{error.filename or self._directory}: {explain_os_error(error)}") from error
+        self._index.replace(records)
+        self._newer = newer
+        self._generation += 1
+
+    @property
+    def _note(self) -> str:
+        return f"{self._nonce} {os.getpid()}"
 
     def _path(self, uid: str) -> Path:
         return self._directory / f"{uid}.json"
@@ -106,11 +203,20 @@ def _read_record(path: Path) -> ClaimRecord:
             raise StateError("not a file, want a claim record")
         data = path.read_bytes()
     except OSError as error:
+        if error.errno in _PASSING:
+            raise
         raise StateError(f"{explain_os_error(error)}, want a readable claim record") from error
     record = decode_record(data)
     if record.uid != path.stem:
         raise StateError(f"record of claim UID {record.uid!r}, want {path.stem!r}")
     return record
+
+
+def _read_hint(path: Path) -> ClaimRef | None:
+    try:
+        return read_ref(path.read_bytes(), path.stem) if path.is_file() else None
+    except OSError:
+        return None
 
 
 def _set_aside(path: Path) -> Path:

@@ -127,6 +127,16 @@ class StateLocks:
             return False
 
 
+def claim_key(uid: str) -> str:
+    """The key of the lock that is held while a claim is prepared or unprepared."""
+    return f"claim {uid}"
+
+
+def device_key(name: str) -> str:
+    """The key of the lock that is held while partitions of a whole device, or its sharing, change."""
+    return f"device {name}"
+
+
 def _find_range(key: str) -> int:
     digest = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest())
     return _FIRST_RANGE + digest % (1 << 61)

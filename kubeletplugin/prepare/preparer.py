@@ -5,7 +5,6 @@ in hardware belongs to a record, and asking again always ends the same way.
 """
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -13,15 +12,17 @@ import msgspec
 import structlog
 
 from dra_driver.api.resource_v1 import ResourceClaim
-from dra_driver.errors import ClaimError, DeviceError, DraError, StateError
-from kubeletplugin.catalog import Catalog, Entry
+from dra_driver.errors import ClaimError, DeviceBusyError, DeviceError, DraError, StateError
+from kubeletplugin.catalog import Catalog
 from kubeletplugin.prepare.artifact import Artifacts, find_entry
 from kubeletplugin.prepare.checkpoint import Checkpoint
-from kubeletplugin.prepare.lost import build_lost_record
+from kubeletplugin.prepare.holder import Holders
+from kubeletplugin.prepare.lock import claim_key, device_key
 from kubeletplugin.prepare.plan import plan_claim
 from kubeletplugin.prepare.record import ClaimRecord, ClaimRef, ClaimState, PreparedDevice
 from kubeletplugin.prepare.room import validate_room
 from kubeletplugin.prepare.strategy import read_present
+from kubeletplugin.prepare.sweep import Sweeper
 from kubeletplugin.sharing.device_sharing import DEVICE_STRATEGIES, DeviceSharing
 
 log = structlog.get_logger(__name__)
@@ -41,13 +42,16 @@ class Owned:
 
 
 class Preparer:
-    """Prepares the claims of one node. Methods block, and may be called from several threads at once.
+    """Prepares the claims of one node. Methods block, and may be called from several threads and processes at once.
 
     Claims are worked on side by side; for one claim, calls wait for each other, so that a prepare that outlives its
-    caller is over before the unprepare that follows begins.
+    caller is over before the unprepare that follows begins. Locks are taken in this order: the claim, its devices by
+    name, the reservation, the checkpoint.
+
+    `boot_id` tells this boot of the kernel from those before; None if that is not known.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but one are keywords
         self,
         owned: Owned,
         *,
@@ -55,24 +59,25 @@ class Preparer:
         artifacts: Artifacts,
         catalog: Callable[[], Catalog],
         sharing: DeviceSharing | None = None,
+        boot_id: str | None = None,
     ) -> None:
         self._owned = owned
         self._checkpoint = checkpoint
         self._artifacts = artifacts
         self._catalog = catalog
         self._sharing = sharing or DeviceSharing()
-        self._daemons_seen: frozenset[str] | None = None
-        self._reserving = threading.Lock()
-        self._claims = _KeyedLocks()
-        self._wholes = _KeyedLocks()
-        self._orphans: set[str] = set()
+        self._boot_id = boot_id
+        self._holders = Holders(checkpoint, artifacts, pool=owned.pool, catalog=catalog)
+        self._sweeper = Sweeper(
+            checkpoint=checkpoint, artifacts=artifacts, holders=self._holders, sharing=self._sharing, catalog=catalog
+        )
 
     def find_prepared(self, ref: ClaimRef) -> ClaimRecord | None:
         """Return the record of a claim that is prepared, having put back files that are missing; None if it is not.
 
         Raises ClaimError if a file cannot be put back.
         """
-        with self._claims.hold(ref.uid):
+        with _claim_errors(ref), self._working_on(ref.uid):
             return self._find_prepared(ref)
 
     def prepare(self, ref: ClaimRef, claim: ResourceClaim) -> ClaimRecord:
@@ -80,24 +85,13 @@ class Preparer:
 
         Raises ClaimError: nothing is prepared then, and the devices are free.
         """
-        with self._claims.hold(ref.uid):
+        with _claim_errors(ref), self._working_on(ref.uid):
             if (done := self._find_prepared(ref)) is not None:
                 return done
+            self._undo_other(ref, claim)
             catalog = self._catalog()
-            planned = plan_claim(
-                ref,
-                claim,
-                driver=self._owned.driver,
-                pool=self._owned.pool,
-                catalog=catalog,
-                present=read_present(self._records(), besides=ref.uid),
-                unenforced=self._owned.unenforced,
-            )
-            started = ClaimRecord(
-                namespace=ref.namespace, name=ref.name, uid=ref.uid, state=ClaimState.STARTED, devices=planned
-            )
-            with self._undone_on_error(started):
-                self._reserve(started, catalog)
+            with self._undone_on_error(ref):
+                started = self._reserve(ref, claim, catalog)
                 self._apply(started, catalog)
                 return self._complete(started)
 
@@ -106,55 +100,121 @@ class Preparer:
 
         Raises ClaimError: what could not be undone is still recorded, and is tried again with the next call.
         """
-        with self._claims.hold(ref.uid), _claim_errors(ref):
-            records = (record for record in self._records() if record.uid == ref.uid)
-            self._undo(ref.uid, tuple(device for record in records for device in record.devices))
+        with _claim_errors(ref), self._working_on(ref.uid):
+            record = self._find(ref.uid)
+            if record is None and (record := self._holders.read_lost(ref)) is not None:
+                with contextlib.suppress(StateError):  # a full disk: what is lost stays so until it is undone
+                    self._checkpoint.write(record)
+            self._undo(ref.uid, record.devices if record is not None else ())
 
     def restore(self) -> tuple[ClaimError, ...]:
-        """Put back the files of prepared claims that are missing, as after a reboot. Returns what could not be.
+        """Put back what is missing of prepared claims, as after a reboot, and remove what no claim has.
 
-        Also removes partitions that no claim has, nor had when this was called before.
+        Returns what could not be put back.
         """
         errors: list[ClaimError] = []
-        for record in self._checkpoint.list():
+        try:
+            with self._checkpoint.owned():
+                records = self._checkpoint.list()
+        except StateError as error:
+            log.warning("claims not looked through", error=str(error))
+            return ()
+        for record in records:
             if record.state is not ClaimState.COMPLETED:
                 continue
-            if self._artifacts.is_complete(record) and not _shares_devices(record):
+            if self._is_set_up(record) and self._artifacts.is_complete(record) and not _shares_devices(record):
                 continue  # without a look at the lock, which a claim that hangs keeps
             try:
                 self.find_prepared(record.ref)
             except ClaimError as error:
                 errors.append(error)
         try:
-            self._undo_orphans()
-            self._undo_orphan_daemons()
+            self._sweeper.sweep()
         except StateError as error:
-            log.warning("partitions not looked through", error=str(error))
+            log.warning("node not swept", error=str(error))
         return tuple(errors)
 
+    @contextlib.contextmanager
+    def _working_on(self, uid: str) -> Iterator[None]:
+        with self._checkpoint.locks.hold(claim_key(uid)):
+            yield
+
+    def _find(self, uid: str) -> ClaimRecord | None:
+        with self._checkpoint.owned():
+            return self._checkpoint.find(uid)
+
     def _find_prepared(self, ref: ClaimRef) -> ClaimRecord | None:
-        record = self._checkpoint.find(ref.uid)
+        record = self._find(ref.uid)
         if record is None or record.state is not ClaimState.COMPLETED:
             return None
-        if not self._artifacts.is_complete(record):
-            with _claim_errors(ref):
-                self._apply(record, self._catalog())
+        if not self._is_set_up(record):
+            self._apply(record, self._catalog())
+            record = self._complete(record)
+            log.info("claim set up again after a reboot", claim=str(ref), claim_uid=ref.uid)
+        elif not self._artifacts.is_complete(record):
+            self._apply(record, self._catalog())
             log.info("claim restored", claim=str(ref), claim_uid=ref.uid)
         elif _shares_devices(record):
-            with _claim_errors(ref):
-                self._apply_sharing(record, self._catalog())
+            self._apply_sharing(record, self._catalog())
         return record
 
-    def _reserve(self, record: ClaimRecord, catalog: Catalog) -> None:
-        with self._reserving:
-            validate_room(record.ref, record.devices, self._records(), catalog=catalog, slots=self._owned.slots)
+    def _is_set_up(self, record: ClaimRecord) -> bool:
+        """Whether that was done under this kernel, as far as anybody knows."""
+        return self._boot_id is None or record.boot_id == self._boot_id
+
+    def _undo_other(self, ref: ClaimRef, claim: ResourceClaim) -> None:
+        """Undo what was half prepared of an older allocation of the claim, which had other devices."""
+        record = self._find(ref.uid)
+        if record is None or {device.device for device in record.devices} <= set(self._results(claim)):
+            return
+        self._undo(ref.uid, record.devices)
+
+    def _results(self, claim: ResourceClaim) -> tuple[str, ...]:
+        """The names of the devices that a claim has of this driver."""
+        if claim.status is None or claim.status.allocation is None:
+            return ()
+        results = claim.status.allocation.devices.results
+        return tuple(result.device for result in results if result.driver == self._owned.driver)
+
+    def _reserve(self, ref: ClaimRef, claim: ResourceClaim, catalog: Catalog) -> ClaimRecord:
+        """Decide, and record what was decided, while nobody else does so."""
+        with self._checkpoint.reserving():
+            devices = self._plan(ref, claim, catalog)
+            record = ClaimRecord(
+                namespace=ref.namespace, name=ref.name, uid=ref.uid, state=ClaimState.STARTED, devices=devices
+            )
+            self._validate_room(record, catalog)
             self._checkpoint.write(record)
+            self._holders.forget(ref.uid)
+            return record
+
+    def _plan(self, ref: ClaimRef, claim: ResourceClaim, catalog: Catalog) -> tuple[PreparedDevice, ...]:
+        return plan_claim(
+            ref,
+            claim,
+            driver=self._owned.driver,
+            pool=self._owned.pool,
+            catalog=catalog,
+            present=read_present(self._holders.find(self._results(claim)), besides=ref.uid),
+            unenforced=self._owned.unenforced,
+        )
+
+    def _validate_room(self, record: ClaimRecord, catalog: Catalog) -> None:
+        wholes = {device.whole_device for device in record.devices}
+        slots = self._owned.slots
+        try:
+            validate_room(record.ref, record.devices, self._holders.find(wholes), catalog=catalog, slots=slots)
+        except DeviceBusyError:
+            if not self._holders.list_lost():
+                raise
+            self._holders.reload()
+            validate_room(record.ref, record.devices, self._holders.find(wholes), catalog=catalog, slots=slots)
 
     def _apply(self, record: ClaimRecord, catalog: Catalog) -> None:
         for device in record.devices:
             entry = find_entry(device, catalog)
             if entry.partition is not None:
-                with self._wholes.hold(entry.device.name):
+                with self._checkpoint.locks.hold(device_key(entry.device.name)):
                     entry.backend.apply_partition(entry.device, entry.partition)
         self._apply_sharing(record, catalog)
         self._artifacts.write(record, catalog)
@@ -162,25 +222,26 @@ class Preparer:
     def _apply_sharing(self, record: ClaimRecord, catalog: Catalog) -> None:
         for device in record.devices:
             if device.strategy in DEVICE_STRATEGIES:
-                with self._wholes.hold(device.device):
+                with self._checkpoint.locks.hold(device_key(device.device)):
                     self._sharing.apply(find_entry(device, catalog), device)
 
     def _complete(self, record: ClaimRecord) -> ClaimRecord:
-        completed = msgspec.structs.replace(record, state=ClaimState.COMPLETED)
+        completed = msgspec.structs.replace(record, state=ClaimState.COMPLETED, boot_id=self._boot_id)
         self._checkpoint.write(completed)
         return completed
 
     @contextlib.contextmanager
-    def _undone_on_error(self, record: ClaimRecord) -> Iterator[None]:
+    def _undone_on_error(self, ref: ClaimRef) -> Iterator[None]:
         """Undo what was applied; an error in that is logged, since the first one is what the user needs."""
         try:
             yield
         except (DeviceError, StateError) as error:
             try:
-                self._undo(record.uid, record.devices)
+                record = self._find(ref.uid)
+                self._undo(ref.uid, record.devices if record is not None else ())
             except DraError as second:
-                log.warning("claim half prepared", claim=str(record.ref), claim_uid=record.uid, error=str(second))
-            raise ClaimError(f"claim {record.ref}: {error}") from error
+                log.warning("claim half prepared", claim=str(ref), claim_uid=ref.uid, error=str(second))
+            raise ClaimError(f"claim {ref}: {error}") from error
 
     def _undo(self, uid: str, devices: tuple[PreparedDevice, ...]) -> None:
         """Remove all that there may be of a claim, its record last, even one that is only on disk.
@@ -193,82 +254,27 @@ class Preparer:
         shared = {device.device: device for device in devices if device.strategy in DEVICE_STRATEGIES}
         with contextlib.ExitStack() as held:
             for whole in sorted({device.whole_device for device in (*partitions.values(), *shared.values())}):
-                held.enter_context(self._wholes.hold(whole))
+                held.enter_context(self._checkpoint.locks.hold(device_key(whole)))
             for device in partitions.values():
                 self._undo_partition(device, uid)
             for device in shared.values():
-                if not self._is_shared(device, besides=uid):
+                if not self._is_held(device, besides=uid, shared=True):
                     self._sharing.undo(self._catalog().find(device.device), device)
             self._checkpoint.remove(uid)
+        self._holders.forget(uid)
 
     def _undo_partition(self, device: PreparedDevice, uid: str) -> None:
         """Remove a partition, unless another claim still has it."""
         entry = self._catalog().find(device.device)
         if entry is None or entry.partition is None:
             log.warning("partition gone", device=str(device), claim_uid=uid)
-        elif not self._is_held(device.device, besides=uid):
+        elif not self._is_held(device, besides=uid):
             entry.backend.undo_partition(entry.device, entry.partition)
 
-    def _is_shared(self, device: PreparedDevice, *, besides: str) -> bool:
-        others = (record for record in self._records() if record.uid != besides)
-        return any(
-            each.device == device.device and each.strategy is device.strategy
-            for other in others
-            for each in other.devices
-        )
-
-    def _undo_orphan_daemons(self) -> None:
-        """Stop MPS daemons that no claim has: their record was lost. Only at start, and only those seen twice."""
-        if self._daemons_seen == frozenset():
-            return
-        try:
-            orphans = frozenset(name for name in self._sharing.read_daemons() if not self._is_held(name))
-            for name in sorted(orphans & (self._daemons_seen or frozenset())):
-                with self._wholes.hold(name):
-                    if not self._is_held(name):
-                        self._sharing.undo_daemon(self._catalog().find(name), name)
-                        log.info("MPS daemon without a claim stopped", device=name)
-        except DeviceError as error:
-            log.warning("MPS daemons not looked through", error=str(error))
-        else:
-            self._daemons_seen = orphans - (self._daemons_seen or frozenset())
-
-    def _undo_orphans(self) -> None:
-        """Remove partitions that no claim has: their device was away when the claim was unprepared, or allocated anew.
-
-        The catalog may be a little old, so only those go that were found before.
-        """
-        before, self._orphans = self._orphans, set()
-        for name, entry in self._catalog().entries.items():
-            made = entry.partition is not None and entry.partition.uuid is not None and not entry.partition.permanent
-            if made and not self._is_held(name):
-                self._orphans.add(name)
-                if name in before:
-                    self._undo_orphan(entry)
-
-    def _undo_orphan(self, entry: Entry) -> None:
-        with self._wholes.hold(entry.device.name):
-            if entry.partition is None or self._is_held(entry.name):
-                return
-            try:
-                entry.backend.undo_partition(entry.device, entry.partition)
-            except DeviceError as error:
-                log.warning("partition without a claim not removed", device=entry.name, error=str(error))
-            else:
-                log.info("partition without a claim removed", device=entry.name)
-
-    def _is_held(self, device: str, *, besides: str = "") -> bool:
-        others = (record for record in self._records() if record.uid != besides)
-        return any(each.device == device for other in others for each in other.devices)
-
-    def _records(self) -> tuple[ClaimRecord, ...]:
-        """Return the records of all claims, with what is known of those whose record was lost."""
-        records = self._checkpoint.list()
-        lost = self._artifacts.read_unrecorded({record.uid for record in records})
-        if not lost:
-            return records
-        catalog, pool = self._catalog(), self._owned.pool
-        return (*records, *(build_lost_record(uid, names, pool=pool, catalog=catalog) for uid, names in lost.items()))
+    def _is_held(self, device: PreparedDevice, *, besides: str, shared: bool = False) -> bool:
+        strategy = device.strategy if shared else None
+        with self._checkpoint.owned():
+            return self._holders.is_held(device.device, device.whole_device, besides=besides, strategy=strategy)
 
 
 def _shares_devices(record: ClaimRecord) -> bool:
@@ -282,27 +288,3 @@ def _claim_errors(ref: ClaimRef) -> Iterator[None]:
         yield
     except (DeviceError, StateError) as error:
         raise ClaimError(f"claim {ref}: {error}") from error
-
-
-class _KeyedLocks:
-    """One lock a key, kept only while somebody holds it or waits for it."""
-
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._locks: dict[str, tuple[threading.Lock, int]] = {}
-
-    @contextlib.contextmanager
-    def hold(self, key: str) -> Iterator[None]:
-        with self._guard:
-            lock, users = self._locks.get(key, (threading.Lock(), 0))
-            self._locks[key] = (lock, users + 1)
-        try:
-            with lock:
-                yield
-        finally:
-            with self._guard:
-                lock, users = self._locks[key]
-                if users == 1:
-                    del self._locks[key]
-                else:
-                    self._locks[key] = (lock, users - 1)

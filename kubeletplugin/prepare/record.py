@@ -1,8 +1,10 @@
 """What is remembered of a claim while it is prepared: one record a claim, the truth about what this node holds."""
 
 import hashlib
+import re
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
@@ -11,6 +13,13 @@ from dra_driver.api.config_v1alpha1 import Interval, Policy, Strategy
 from dra_driver.errors import InvalidError, StateError
 
 VERSION = 1
+"""Raised when a driver that does not know the new content would do harm with it; fields may be added without."""
+
+_NAMES: Final = re.compile(rb'"namespace":"(?P<namespace>[a-z0-9-]{1,63})","name":"(?P<name>[a-z0-9.-]{1,253})"')
+
+
+class NewerRecordError(StateError):
+    """A record was written by a driver that is newer than this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +93,28 @@ class PreparedDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
 
 
 class ClaimRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A claim that is prepared, or was started to be."""
+    """A claim that is prepared, or was started to be.
+
+    `boot_id` is that of the kernel under which its devices and files were last set up; absent in old records.
+    """
 
     namespace: str
     name: str
     uid: str
     state: ClaimState
     devices: tuple[PreparedDevice, ...] = ()
+    boot_id: str | None = None
 
     @property
     def ref(self) -> ClaimRef:
         """The claim that this is the record of."""
         return ClaimRef(self.namespace, self.name, self.uid)
+
+
+class _Version(msgspec.Struct, frozen=True, kw_only=True):
+    """What can be read of a file of any version."""
+
+    version: int
 
 
 class _Envelope(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,13 +132,17 @@ def encode_record(record: ClaimRecord) -> bytes:
 
 
 def decode_record(data: bytes) -> ClaimRecord:
-    """Read a record's file. Raises StateError that says what is wrong with it; unknown fields are ignored."""
+    """Read a record's file; unknown fields are ignored.
+
+    Raises NewerRecordError, whatever else the file holds, or StateError that says what is wrong with it.
+    """
     try:
+        version = msgspec.json.decode(data, type=_Version).version
+        if version > VERSION:
+            raise NewerRecordError(f"version {version} is newer than this driver, want at most {VERSION}")
         envelope = msgspec.json.decode(data, type=_Envelope)
     except (msgspec.DecodeError, RecursionError) as error:
         raise StateError(f"not a claim record: {error}") from error
-    if envelope.version > VERSION:
-        raise StateError(f"version {envelope.version} is newer than this driver, want at most {VERSION}")
     claim = bytes(envelope.claim)
     if _checksum(claim) != envelope.checksum:
         raise StateError("checksum does not match the content")
@@ -127,6 +150,12 @@ def decode_record(data: bytes) -> ClaimRecord:
         return codec.decode(claim, ClaimRecord)
     except InvalidError as error:
         raise StateError(f"not a claim record: {error}") from error
+
+
+def read_ref(data: bytes, uid: str) -> ClaimRef | None:
+    """Return which name a damaged record gives its claim, if it can be made out. It may be wrong."""
+    found = _NAMES.search(data)
+    return ClaimRef(found["namespace"].decode(), found["name"].decode(), uid) if found is not None else None
 
 
 def _checksum(data: bytes) -> str:

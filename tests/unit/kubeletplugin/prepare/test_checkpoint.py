@@ -65,7 +65,7 @@ def test_a_record_that_was_kept_is_not_overwritten_when_an_older_one_is_gone(tmp
     for content in (b"1", b"3"):
         (tmp_path / "uid-1.json").write_bytes(content)
         Checkpoint(tmp_path).read_all()
-    assert {path.name[-1:]: path.read_bytes() for path in tmp_path.iterdir()} == {"1": b"1", "2": b"2", "3": b"3"}
+    assert {path.name[-1:]: path.read_bytes() for path in tmp_path.glob("uid-*")} == {"1": b"1", "2": b"2", "3": b"3"}
 
 
 def test_each_damaged_record_of_a_claim_is_kept(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from dra_driver.devices.model import Device, Inventory, Partition
 from dra_driver.errors import ClaimError, DeviceBusyError, DeviceError
 from kubeletplugin.discovery import Discovery
 from kubeletplugin.prepare.artifact import Artifacts
-from kubeletplugin.prepare.checkpoint import Checkpoint
+from kubeletplugin.prepare.checkpoint import LOCK_FILE, Checkpoint
 from kubeletplugin.prepare.preparer import Owned, Preparer
 from kubeletplugin.prepare.record import ClaimRef, ClaimState
 from kubeletplugin.prepare.spec import Names
@@ -61,7 +61,7 @@ class Node:
         return {
             str(path.relative_to(self.directory)): path.read_bytes()
             for path in sorted(self.directory.rglob("*"))
-            if path.is_file()
+            if path.is_file() and path.name != LOCK_FILE
         }
 
     def resolve(self, name: str) -> cdi.ContainerEdits:
