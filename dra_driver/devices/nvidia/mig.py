@@ -106,15 +106,21 @@ class Mig:
                 self._switch.try_off(device, card, self._has_instances)
 
     def apply_whole(self, device: Device) -> None:
-        """Make a card usable whole: MIG mode goes off, if this driver switched it on. Off already is success."""
+        """Make a card usable whole: MIG mode goes off, if this driver switched it on. Off already is success.
+
+        While the card has partitions of this driver it stays as it is: whoever wants it then has admin access.
+        """
         with device_errors(f"device {device.name}"), self._notes.locked():
             card = self._find_card(device)
             if not read_mig_enabled(self._nvml, card):
                 self._switch.forget(device)
                 return
-            if self._has_instances(device, card):
-                raise DeviceError(f"device {device.name}: has MIG instances, want them removed first")
-            self._switch.apply_off(device, card)
+            profiles, placements = self._find_placements(device, card)
+            read, left_out = self._read_existing(device, card, profiles, placements)
+            if left_out or read.has_permanent:
+                raise DeviceError(f"device {device.name}: has MIG instances that this driver did not make")
+            if not any(partition.uuid is not None for partition in read.partitions):
+                self._switch.apply_off(device, card)
 
     def find(self, device: Device, partition: Partition) -> MigInstance:
         """Return the instance of a partition that exists. Raises DeviceError if it does not, or only half."""

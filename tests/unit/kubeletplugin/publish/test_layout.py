@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from dra_driver.devices.model import Health, Inventory, LeftOut
 from kubeletplugin.publish.layout import Pool, PoolOwner, Refusals, build_pool
 from kubeletplugin.publish.offer import SharePolicy
@@ -134,6 +136,36 @@ def test_what_an_administrator_cut_up_is_published_as_it_is() -> None:
     [item] = pool.slices
     assert names(pool) == [whole.partition_name(made)]
     assert item.spec.devices[0].consumes_counters == ()
+
+
+def test_a_device_that_is_switched_to_partitions_is_published_in_partitions_with_counters() -> None:
+    whole = a_partitionable_device()
+    switched = replace(whole, usable_whole=False)
+    pool = lay_out(switched)
+    assert names(pool) == [switched.partition_name(part) for part in switched.partitions]
+    assert [counters.name for counters in pool.slices[0].spec.shared_counters] == [switched.name]
+    assert all(device.consumes_counters for device in pool.slices[-1].spec.devices)
+    assert pool.left_out == ()
+
+
+def test_a_device_that_is_switched_to_partitions_and_offers_none_is_left_out() -> None:
+    made = a_partition(uuid="MIG-1", permanent=True, offered=False)
+    for device in (a_device("GPU-1", usable_whole=False), a_partitionable_device("GPU-1", made)):
+        pool = lay_out(device)
+        assert names(pool) == []
+        assert pool.left_out == (
+            LeftOut(subject=device.name, problem="switched to partitions, none of which is offered"),
+        )
+
+
+def test_partitions_that_are_there_until_their_claim_ends_are_not_published() -> None:
+    retired = a_partition(start=1, uuid="MIG-1", offered=False)
+    whole = a_partitionable_device("GPU-P", a_partition(start=0), retired)
+    assert names(lay_out(whole)) == [whole.name, whole.partition_name(a_partition(start=0))]
+    alone = a_partitionable_device("GPU-P", retired)
+    pool = lay_out(alone)
+    assert names(pool) == [alone.name]
+    assert pool.slices[0].spec.shared_counters == ()
 
 
 def test_equal_inventories_give_equal_pools() -> None:

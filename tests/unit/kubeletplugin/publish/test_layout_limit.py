@@ -18,6 +18,7 @@ partitions = st.builds(
     size=st.integers(1, 4),
     counters=counters,
     permanent=st.sampled_from([False, False, False, True]),
+    offered=st.sampled_from([True, True, True, False]),
 )
 
 
@@ -31,6 +32,7 @@ def wholes(draw: st.DrawFn) -> Device:
         share_enforcement=draw(st.sampled_from(ShareEnforcement)),
         partitions=tuple(found),
         counters=draw(counters),
+        usable_whole=draw(st.booleans()),
         health=draw(st.none() | st.builds(Health, reason=st.sampled_from(["Xid79", "no good"]), message=st.just("m"))),
     )
 

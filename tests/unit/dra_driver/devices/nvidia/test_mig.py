@@ -300,11 +300,18 @@ def test_a_card_that_cannot_be_switched_back_at_once_is_before_it_is_used_whole(
     h100.mig.apply_whole(h100.card)
 
 
-def test_a_card_with_a_partition_is_not_made_whole(h100: MigBench) -> None:
+def test_a_monitor_of_a_card_with_partitions_leaves_them_alone(h100: MigBench) -> None:
     h100.mig.apply(h100.card, h100.partition())
-    with pytest.raises(DeviceError, match="has MIG instances"):
-        h100.mig.apply_whole(h100.card)
+    h100.mig.apply_whole(h100.card)
     assert h100.layout == [("1g.10gb", 0, 1)]
+    assert h100.gpu.mig_enabled
+
+
+def test_a_card_with_an_instance_of_somebody_else_is_not_made_whole(h100: MigBench) -> None:
+    h100.mig.apply(h100.card, h100.partition())
+    h100.nvml.make(h100.gpu, "3g.40gb", 4)
+    with pytest.raises(DeviceError, match="that this driver did not make"):
+        h100.mig.apply_whole(h100.card)
 
 
 @pytest.fixture(params=["lost", "pulled"])

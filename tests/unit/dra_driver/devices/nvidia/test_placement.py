@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dra_driver.devices.model import Partition
+from dra_driver.api.resource_slice_validation import validate_resource_slice
+from dra_driver.devices.model import Device, DeviceType, Inventory, Partition, ShareEnforcement
 from dra_driver.devices.nvidia.placement import (
     MAX_COUNTERS,
     GpuProfile,
@@ -17,6 +18,8 @@ from dra_driver.devices.nvidia.placement import (
     build_profile_name,
     plan_profile_name,
 )
+from kubeletplugin.publish.layout import PoolOwner, build_pool
+from kubeletplugin.publish.offer import SharePolicy
 from tests.support.nvml.mig_profile import MIG_PROFILES, MigProfile
 
 CARDS = tuple(MIG_PROFILES)
@@ -191,3 +194,26 @@ def test_names_can_be_told_from_sizes(card: str) -> None:
 def test_the_word_mig_is_no_part_of_a_name() -> None:
     assert plan_profile_name("MIG 1g.10gb+me") == "1g.10gb+me"
     assert plan_profile_name("1g.10gb") == "1g.10gb"
+
+
+def test_a_full_node_keeps_the_limits_of_slices() -> None:
+    cards = tuple(
+        Device(
+            vendor="nvidia",
+            type=DeviceType.GPU,
+            identity=f"GPU-{index}",
+            model="H100",
+            memory=81559 << 20,
+            share_enforcement=ShareEnforcement.SHIM,
+            partitions=PLACEMENTS["H100-80"].partitions,
+            counters=PLACEMENTS["H100-80"].counters,
+        )
+        for index in range(16)
+    )
+    owner = PoolOwner(driver="accel.dra-driver.io", node_name="node-a", node_uid="uid")
+    pool = build_pool(Inventory(devices=cards), owner=owner, shares=SharePolicy())
+    assert pool.left_out == ()
+    assert pool.device_count == 16 * 26
+    assert [list(validate_resource_slice(item)) for item in pool.slices] == [[] for _ in pool.slices]
+    assert [len(item.spec.shared_counters) for item in pool.slices if item.spec.shared_counters] == [8, 8]
+    assert [len(item.spec.devices) for item in pool.slices if item.spec.devices] == [64] * 6 + [32]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dra_driver.devices.model import Device, Inventory
+from dra_driver.devices.partitioning import PartitionMode, parse_partition_policy
 from dra_driver.devices.simulated import SimulatedBackend, read_profile
 from dra_driver.errors import DeviceError
 
@@ -206,3 +207,59 @@ def test_two_processes_wait_for_each_other(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert len(refused) == len(rivals) - 1
+
+
+def modes(directory: Path, mode: str, *, of: str | None = None) -> SimulatedBackend:
+    policy = parse_partition_policy(PartitionMode(mode), [of] if of else [])
+    return SimulatedBackend(
+        read_profile("a100x8"),
+        "node-a",
+        dev_dir=directory / "dev",
+        state_dir=directory / "state",
+        overrides_path=directory / "overrides.yaml",
+        partitions=policy,
+    )
+
+
+def offered(device: Device) -> list[tuple[str, int]]:
+    return [(p.profile, p.start) for p in device.partitions if p.offered]
+
+
+@pytest.mark.parametrize("mode", ["none", "static"])
+def test_without_dynamic_partitions_devices_are_whole(tmp_path: Path, mode: str) -> None:
+    devices = modes(tmp_path, mode).read_inventory().devices
+    assert [device.partitions for device in devices] == [()] * 8
+    assert all(device.offered_whole for device in devices)
+
+
+def test_one_device_may_have_a_mode_of_its_own(tmp_path: Path) -> None:
+    name = modes(tmp_path, "none").read_inventory().devices[3].name
+    devices = modes(tmp_path, "none", of=f"{name}=dynamic").read_inventory().devices
+    assert [len(device.partitions) for device in devices] == [0, 0, 0, 25, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(("mode", "partitions"), [("none", []), ("static", [("3g.40gb", 4)])])
+def test_an_administrators_partition_is_offered_unless_none_is_wanted(
+    tmp_path: Path, mode: str, partitions: list[tuple[str, int]]
+) -> None:
+    (tmp_path / "overrides.yaml").write_text("partitions: {0: [{profile: 3g.40gb, start: 4}]}")
+    device = modes(tmp_path, mode).read_inventory().devices[0]
+    assert offered(device) == partitions
+    assert not device.offered_whole
+
+
+@pytest.mark.parametrize("change", ["none", "static", "dynamic"])
+def test_a_partition_that_is_made_stays_through_any_change_until_it_is_removed(tmp_path: Path, change: str) -> None:
+    before = modes(tmp_path, "dynamic")
+    device = before.read_inventory().devices[0]
+    partition = device.partitions[0]
+    before.apply_partition(device, partition)
+    (tmp_path / "overrides.yaml").write_text("partitions: {0: [{profile: 3g.40gb, start: 4}]}")
+    after = modes(tmp_path, change)
+    found = after.read_inventory().devices[0]
+    assert [(p.profile, p.permanent, p.offered) for p in found.partitions] == [
+        (partition.profile, False, False),
+        ("3g.40gb", True, change != "none"),
+    ]
+    after.undo_partition(found, found.partitions[0])
+    assert len(after.read_inventory().devices[0].partitions) == 1
