@@ -38,6 +38,9 @@ from kubeletplugin.publish.publisher import Publisher
 from kubeletplugin.registration import Registration
 from kubeletplugin.service import PluginService
 from kubeletplugin.setting import BackendName, Settings
+from kubeletplugin.sharing.device_sharing import DeviceSharing
+from kubeletplugin.sharing.mps_daemon import PodDaemons
+from kubeletplugin.sharing.mps_pod import DaemonSettings
 from kubeletplugin.socket import hold_plugin_directory, require_registry, serve_socket
 
 log = structlog.get_logger(__name__)
@@ -73,16 +76,24 @@ class Plugin:
         self._metrics = Metrics(self._registry)
         self._recorder = EventRecorder(client, component=settings.driver_name, host=settings.node_name)
         self._events = Events(self._recorder, settings.node_name, asyncio.get_running_loop())
-        self._discovery = Discovery(backends)
+        self._discovery = Discovery(backends, settings.sharing_policy)
         self._inventory = Inventory()
         self._checkpoint = Checkpoint(settings.claims_dir)
         names = Names(settings.driver_name)
-        self._artifacts = Artifacts(names=names, cdi_dir=settings.cdi_dir, shim_dir=settings.shim_dir)
+        self._artifacts = Artifacts(
+            names=names, cdi_dir=settings.cdi_dir, shim_dir=settings.shim_dir, mps=settings.mps_folders
+        )
         self._preparer = Preparer(
-            Owned(driver=settings.driver_name, pool=settings.node_name, slots=settings.slots),
+            Owned(
+                driver=settings.driver_name,
+                pool=settings.node_name,
+                slots=settings.slots,
+                unenforced=settings.share_unenforced,
+            ),
             checkpoint=self._checkpoint,
             artifacts=self._artifacts,
             catalog=self._discovery.current,
+            sharing=DeviceSharing(_mps_daemons(settings, client)),
         )
         self._publisher = Publisher(
             store=KubeSliceStore(client, node_name=settings.node_name),
@@ -207,6 +218,18 @@ class Plugin:
 
     async def _check_published(self) -> str | None:
         return None if self._publisher.ready.is_set() else "the ResourceSlices are not published"
+
+
+def _mps_daemons(settings: Settings, client: ApiClient) -> PodDaemons | None:
+    if not settings.mps_image:
+        return None
+    daemons = DaemonSettings(
+        namespace=settings.mps_namespace,
+        node_name=settings.node_name,
+        image=settings.mps_image,
+        folders=settings.mps_folders,
+    )
+    return PodDaemons(client, daemons, loop=asyncio.get_running_loop())
 
 
 def read_backends(settings: Settings) -> tuple[Backend, ...]:

@@ -8,13 +8,22 @@ from typing import Annotated
 import structlog
 import typer
 
+from dra_driver.api.config_v1alpha1 import Strategy
 from dra_driver.devices.attribute import DEFAULT_SLOTS
 from dra_driver.devices.partitioning import DEFAULT_PARTITION_MODE, PartitionMode
+from dra_driver.devices.sharing import DEFAULT_STRATEGY
 from dra_driver.errors import DraError
 from dra_driver.log import LogFormat, LogLevel, configure_logging
 from dra_driver.process import EXIT_SETTING, HttpAddress, LeastLevel, LineFormat, render_names, version_option
 from kubeletplugin.app import run_plugin
-from kubeletplugin.setting import DEFAULT_DRIVER, BackendName, Settings, SimulatedSettings, validate_settings
+from kubeletplugin.setting import (
+    DEFAULT_DRIVER,
+    DEFAULT_NAMESPACE,
+    BackendName,
+    Settings,
+    SimulatedSettings,
+    validate_settings,
+)
 
 PROGRAM = "dra-kubeletplugin"
 
@@ -61,6 +70,21 @@ def run(  # noqa: PLR0913  a flag each
     share_unenforced: Annotated[
         bool, typer.Option(help="Share devices that nothing holds to limits: accounted, not enforced.")
     ] = False,
+    sharing_strategy: Annotated[
+        Strategy,
+        typer.Option(help="How the shares of a device get along: Shim, TimeSlicing, MPS or None."),
+    ] = DEFAULT_STRATEGY,
+    sharing_strategy_of: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="<device>=<strategy>",
+            help="Another strategy for one device, by its name, UUID or serial number. May be given several times.",
+        ),
+    ] = None,
+    mps_image: Annotated[
+        str, typer.Option(help="The image of MPS daemons; without one, no device is shared by MPS.")
+    ] = "",
+    mps_namespace: Annotated[str, typer.Option(help="The namespace of the Pods of MPS daemons.")] = DEFAULT_NAMESPACE,
     partitions: Annotated[
         PartitionMode,
         typer.Option(
@@ -96,6 +120,10 @@ def run(  # noqa: PLR0913  a flag each
         else None,
         slots=slots,
         share_unenforced=share_unenforced,
+        sharing_strategy=sharing_strategy,
+        sharing_strategy_of=tuple(sharing_strategy_of or ()),
+        mps_image=mps_image,
+        mps_namespace=mps_namespace,
         partitions=partitions,
         partitions_of=tuple(partitions_of or ()),
         discovery_interval_s=discovery_interval,

@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from dra_driver.api import name
+from dra_driver.api.config_v1alpha1 import Strategy
 from dra_driver.devices.attribute import DEFAULT_SLOTS
 from dra_driver.devices.partitioning import (
     DEFAULT_PARTITION_MODE,
@@ -14,10 +15,13 @@ from dra_driver.devices.partitioning import (
     PartitionPolicy,
     parse_partition_policy,
 )
+from dra_driver.devices.sharing import DEFAULT_STRATEGY, SharingPolicy, parse_sharing_policy
 from dra_driver.errors import SettingError
 from dra_driver.http import parse_http_address
+from kubeletplugin.sharing.mps_edits import MpsFolders
 
 DEFAULT_DRIVER = "accel.dra-driver.io"
+DEFAULT_NAMESPACE = "dra-driver"
 SOCKET_PATH_LIMIT = 107
 """Bytes of a unix socket's path on Linux, without the final zero."""
 
@@ -50,6 +54,10 @@ class Settings:
     simulated: SimulatedSettings | None = None
     slots: int = DEFAULT_SLOTS
     share_unenforced: bool = False
+    sharing_strategy: Strategy = DEFAULT_STRATEGY
+    sharing_strategy_of: tuple[str, ...] = ()
+    mps_image: str = ""
+    mps_namespace: str = DEFAULT_NAMESPACE
     partitions: PartitionMode = DEFAULT_PARTITION_MODE
     partitions_of: tuple[str, ...] = ()
     discovery_interval_s: float = 5.0
@@ -64,6 +72,17 @@ class Settings:
     def partition_policy(self) -> PartitionPolicy:
         """Which devices are cut into partitions. Raises SettingError if that cannot be read."""
         return parse_partition_policy(self.partitions, self.partitions_of)
+
+    @property
+    def sharing_policy(self) -> SharingPolicy:
+        """How the shares of devices get along. Raises SettingError if that cannot be read."""
+        return parse_sharing_policy(self.sharing_strategy, self.sharing_strategy_of)
+
+    @property
+    def mps_folders(self) -> MpsFolders:
+        """Where the clients of MPS daemons meet them. The memory that they share is memory on every Linux."""
+        memory = Path("/dev/shm") / f"{self.driver_name}-mps"  # noqa: S108 - it belongs to root
+        return MpsFolders(pipes=self.plugin_dir / "mps", memory=memory)
 
     @property
     def claims_dir(self) -> Path:
@@ -111,10 +130,7 @@ def _problems(settings: Settings) -> Iterator[str]:
         yield f"--slots: {settings.slots} sharers of one device, want at least 1"
     if not 0 < settings.discovery_interval_s < math.inf:
         yield f"--discovery-interval: {settings.discovery_interval_s} seconds, want more than 0"
-    try:
-        _ = settings.partition_policy
-    except SettingError as error:
-        yield str(error)
+    yield from _policy_problems(settings)
     for socket in (settings.service_socket, settings.registration_socket):
         if (length := len(str(socket).encode())) > SOCKET_PATH_LIMIT:
             yield f"{socket}: {length} bytes, want a socket path of at most {SOCKET_PATH_LIMIT}; shorten --kubelet-dir"
@@ -122,3 +138,15 @@ def _problems(settings: Settings) -> Iterator[str]:
         parse_http_address(settings.http_address)
     except SettingError as error:
         yield str(error)
+
+
+def _policy_problems(settings: Settings) -> Iterator[str]:
+    for policy in ("partition_policy", "sharing_policy"):
+        try:
+            getattr(settings, policy)
+        except SettingError as error:
+            yield str(error)
+    strategies = {settings.sharing_strategy.value, *(each.rpartition("=")[2] for each in settings.sharing_strategy_of)}
+    if Strategy.MPS.value in strategies and not settings.mps_image:
+        yield "--mps-image: not given, want the image of MPS daemons for the strategy 'MPS'"
+    yield from (f"--mps-namespace: {problem}" for problem in name.validate_dns_label(settings.mps_namespace))
