@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,9 +44,9 @@ def inventory(backend: Backend) -> Inventory:
 
 @pytest.fixture
 def partitioned(inventory: Inventory) -> Device:
-    """A device with partitions that can be made."""
-    for device in inventory.devices:
-        if device.partitions and device.offered_whole:
+    """A device with partitions that can be made; if there is one, such as can be given out whole, too."""
+    for device in sorted(inventory.devices, key=lambda device: not device.offered_whole):
+        if device.partitions and not device.has_permanent:
             return device
     pytest.skip("nothing here can be partitioned")
 
@@ -63,6 +64,11 @@ def name_of(item: Item) -> str:
 
 def entries(edits: ContainerEdits) -> set[object]:
     return {*edits.env, *edits.device_nodes, *edits.mounts, *edits.hooks, *edits.net_devices}
+
+
+def offered(inventory: Inventory) -> tuple[Device, ...]:
+    """The devices that can be given out whole."""
+    return tuple(device for device in inventory.devices if device.offered_whole)
 
 
 def fits(counters: list[Mapping[str, int]], totals: Mapping[str, int]) -> bool:
@@ -175,7 +181,7 @@ def test_partitions_that_overlap_do_not_both_fit_the_counters(inventory: Invento
 
 
 def test_edits_are_not_empty_and_valid(backend: Backend, inventory: Inventory) -> None:
-    for device in inventory.devices:
+    for device in offered(inventory):
         edits = backend.render_edits(device, None)
         spec = Spec(
             cdi_version="1.1.0",
@@ -187,13 +193,15 @@ def test_edits_are_not_empty_and_valid(backend: Backend, inventory: Inventory) -
 
 
 def test_edits_are_the_same_each_time(bench: Bench, backend: Backend, inventory: Inventory) -> None:
-    for device in inventory.devices:
+    for device in offered(inventory):
         assert backend.render_edits(device, None) == bench.open().render_edits(device, None)
 
 
 def test_edits_of_a_device_hold_nothing_of_another(backend: Backend, inventory: Inventory) -> None:
-    for vendor in {device.vendor for device in inventory.devices}:
-        edits = [entries(backend.render_edits(device, None)) for device in inventory.devices if device.vendor == vendor]
+    for vendor in {device.vendor for device in offered(inventory)}:
+        edits = [
+            entries(backend.render_edits(device, None)) for device in offered(inventory) if device.vendor == vendor
+        ]
         shared = set.intersection(*edits) if len(edits) > 1 else set()
         own = [each - shared for each in edits]
         assert all(own)
@@ -203,7 +211,7 @@ def test_edits_of_a_device_hold_nothing_of_another(backend: Backend, inventory: 
 def test_edits_of_several_devices_can_be_joined(backend: Backend, inventory: Inventory) -> None:
     variables: dict[str, str] = {}
     nodes: dict[str, str] = {}
-    for device in inventory.devices:
+    for device in offered(inventory):
         edits = backend.render_edits(device, None)
         for name, _, value in (entry.partition("=") for entry in edits.env):
             assert variables.setdefault(name, value) == value
@@ -212,10 +220,12 @@ def test_edits_of_several_devices_can_be_joined(backend: Backend, inventory: Inv
 
 
 def test_a_device_that_is_removed_leaves_the_others_as_they_were(bench: Bench, backend: Backend) -> None:
+    """All but the number that the vendor's tools show: those count anew."""
     before = backend.read_inventory().devices
     gone = before[len(before) // 2]
     bench.remove(gone)
-    assert backend.read_inventory().devices == tuple(device for device in before if device != gone)
+    after = [replace(device, index=None) for device in backend.read_inventory().devices]
+    assert after == [replace(device, index=None) for device in before if device != gone]
     assert bench.open().read_inventory() == backend.read_inventory()
 
 
@@ -229,13 +239,13 @@ def test_a_partition_has_edits_of_its_own_once_it_is_made(backend: Backend, part
     partition = partitioned.partitions[0]
     with pytest.raises(DeviceError):
         backend.render_edits(partitioned, partition)
-    whole = entries(backend.render_edits(partitioned, None))
+    alike = [device for device in offered(backend.read_inventory()) if device.vendor == partitioned.vendor]
+    each = [entries(backend.render_edits(device, None)) for device in alike]
+    shared = set.intersection(*each) if each else set()
+    whole = entries(backend.render_edits(partitioned, None)) if partitioned.offered_whole else set()
     backend.apply_partition(partitioned, partition)
     edits = backend.render_edits(partitioned, partition)
-    others = [device for device in backend.read_inventory().devices if device.vendor == partitioned.vendor]
-    shared = set.intersection(*(entries(backend.render_edits(device, None)) for device in others))
-    assert entries(edits) - shared
-    assert (entries(edits) - shared).isdisjoint(whole)
+    assert entries(edits) - shared - whole
 
 
 def test_two_partitions_of_a_device_have_nothing_of_each_other(backend: Backend, partitioned: Device) -> None:
@@ -314,16 +324,19 @@ def test_hardware_refuses_partitions_that_overlap_and_makes_nothing(
 
 
 def test_many_threads_can_use_a_backend_at_once(backend: Backend, inventory: Inventory) -> None:
+    def render(device: Device) -> ContainerEdits:
+        return backend.render_edits(device, None) if device.offered_whole else ContainerEdits()
+
     def use(device: Device) -> ContainerEdits:
         if device.partitions:
             backend.apply_partition(device, device.partitions[0])
             backend.undo_partition(device, device.partitions[0])
         backend.read_inventory()
-        return backend.render_edits(device, None)
+        return render(device)
 
     with ThreadPoolExecutor(8) as pool:
         edits = list(pool.map(use, inventory.devices * 4))
-    assert edits == [backend.render_edits(device, None) for device in inventory.devices] * 4
+    assert edits == [render(device) for device in inventory.devices] * 4
     assert backend.read_inventory() == inventory
 
 

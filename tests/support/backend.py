@@ -8,6 +8,8 @@ from dra_driver.devices.backend import Backend
 from dra_driver.devices.model import Device
 from dra_driver.devices.simulated import SimulatedBackend, profile_names, read_profile
 from dra_driver.devices.simulated.node import CharacterDevices
+from tests.support.nvml.machine import MACHINES, Machine
+from tests.support.nvml.node import NvidiaNode
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,16 @@ def _simulated(profile: str, *, privileged: bool = True) -> Callable[[Path], Ben
     return lambda directory: a_simulated_bench(directory, profile, privileged=privileged)
 
 
+def _nvidia(machine: Callable[[], Machine]) -> Callable[[Path], Bench]:
+    def build(directory: Path) -> Bench:
+        node = NvidiaNode(directory, machine())
+        return Bench(node.open, node.remove)
+
+    return build
+
+
 BENCHES: Mapping[str, Callable[[Path], Bench]] = {
     **{f"simulated-{profile}": _simulated(profile) for profile in profile_names()},
     "simulated-a100x8-unprivileged": _simulated("a100x8", privileged=False),
+    **{f"nvidia-{name}": _nvidia(machine) for name, machine in MACHINES.items()},
 }

@@ -1,0 +1,184 @@
+"""The backend `nvidia`: GPUs and their MIG partitions, over NVML."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pynvml
+import structlog
+
+from cdi import ContainerEdits
+from dra_driver.api.config_v1alpha1 import Interval
+from dra_driver.devices.model import Device, Inventory, LeftOut, Partition
+from dra_driver.devices.nvidia.census import Census
+from dra_driver.devices.nvidia.driver_root import DriverRoot
+from dra_driver.devices.nvidia.edits import NvidiaEdits
+from dra_driver.devices.nvidia.event import XidWatch
+from dra_driver.devices.nvidia.library import NVML, Load, NvmlLibrary, load_library
+from dra_driver.devices.nvidia.mig import Mig
+from dra_driver.devices.nvidia.mig_note import MigNotes
+from dra_driver.devices.nvidia.node import MigInstance
+from dra_driver.devices.nvidia.nvml_error import explain_nvml_error
+from dra_driver.devices.nvidia.reader import find_undriven
+from dra_driver.devices.nvidia.time_slice import NvidiaSmi
+from dra_driver.devices.partitioning import PartitionPolicy
+from dra_driver.errors import DeviceError
+
+log = structlog.get_logger(__name__)
+
+_SMI: Final = "nvidia-smi"
+_DEAD: Final = (
+    pynvml.NVML_ERROR_UNINITIALIZED,
+    pynvml.NVML_ERROR_DRIVER_NOT_LOADED,
+    pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH,
+    pynvml.NVML_ERROR_UNKNOWN,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """Where things of the host are: the driver, and the kernel's view of the bus."""
+
+    root: DriverRoot = field(default_factory=DriverRoot)
+    sysfs: Path = Path("/sys")
+
+
+class NvidiaBackend:
+    """A `Backend` over NVIDIA's management library.
+
+    A card that was read once and is not readable any more stays, unhealthy; one that never was is left out.
+    What this driver makes of MIG is noted in `state_dir`, and belongs to the boot with that id.
+    """
+
+    name = "nvidia"
+
+    def __init__(
+        self,
+        host: Host | None = None,
+        *,
+        state_dir: Path,
+        boot_id: str,
+        partitions: PartitionPolicy | None = None,
+        load: Load = load_library,
+    ) -> None:
+        self._host = host or Host()
+        self._library = NvmlLibrary(self._host.root, load=load)
+        self._edits = NvidiaEdits(self._host.root)
+        self._notes = MigNotes(state_dir / "mig", boot_id=boot_id)
+        self._policy = partitions or PartitionPolicy()
+        self._reading = threading.Lock()
+        self._xids = XidWatch()
+        self._census = Census(self._host.sysfs, self._xids)
+        self._mig: Mig | None = None
+
+    def read_inventory(self) -> Inventory:
+        """See `Backend.read_inventory`. A node without NVIDIA's driver has no devices, for as long as it has none."""
+        with self._reading:
+            nvml = self._library.open()
+            if nvml is None:
+                return Inventory(left_out=self._explain_undriven())
+            try:
+                devices, left_out = self._census.read(nvml)
+            except pynvml.NVMLError as error:
+                self._close()
+                raise DeviceError(f"{NVML}: {explain_nvml_error(error)}") from error
+            cut, uncut = self._cut(self._find_mig(nvml), devices)
+            return Inventory(devices=cut, left_out=left_out + uncut)
+
+    def wait_for_change(self, timeout_s: float) -> None:
+        """See `Backend.wait_for_change`: an XID ends the wait."""
+        nvml = self._library.open()
+        handles = dict(self._census.handles)
+        if nvml is None or not handles:
+            threading.Event().wait(timeout_s)
+            return
+        try:
+            self._xids.wait(nvml, handles, timeout_s)
+        except pynvml.NVMLError as error:
+            raise DeviceError(f"{NVML}: {explain_nvml_error(error)}") from error
+
+    def render_edits(self, device: Device, partition: Partition | None) -> ContainerEdits:
+        """See `Backend.render_edits`. A whole card leaves MIG mode first, if this driver put it there."""
+        with self._opened(device) as mig:
+            if partition is None:
+                mig.apply_whole(device)
+                return self._edits.render(device)
+            found = mig.find(device, partition)
+            return self._edits.render(device, MigInstance(found.gpu_instance, found.compute_instance))
+
+    def apply_partition(self, device: Device, partition: Partition) -> None:
+        """See `Backend.apply_partition`."""
+        with self._opened(device) as mig:
+            mig.apply(device, partition)
+
+    def undo_partition(self, device: Device, partition: Partition) -> None:
+        """See `Backend.undo_partition`. Works for cards that are gone, too."""
+        with self._opened(device) as mig:
+            mig.undo(device, partition)
+
+    def apply_time_slice(self, device: Device, interval: Interval) -> None:
+        """See `Backend.apply_time_slice`."""
+        self._find_smi().apply_time_slice(device.identity, interval)
+
+    def undo_time_slice(self, device: Device) -> None:
+        """See `Backend.undo_time_slice`."""
+        self._find_smi().apply_time_slice(device.identity, Interval.DEFAULT)
+
+    def apply_exclusive_process(self, device: Device) -> None:
+        """See `Backend.apply_exclusive_process`."""
+        self._find_smi().apply_exclusive_process(device.identity)
+
+    def undo_exclusive_process(self, device: Device) -> None:
+        """See `Backend.undo_exclusive_process`."""
+        self._find_smi().undo_exclusive_process(device.identity)
+
+    @contextmanager
+    def _opened(self, device: Device) -> Iterator[Mig]:
+        nvml = self._library.open()
+        if nvml is None:
+            raise DeviceError(f"device {device.name}: {self._library.absence}")
+        yield self._find_mig(nvml)
+
+    def _find_mig(self, nvml: Any) -> Mig:
+        if self._mig is None:
+            self._mig = Mig(nvml, self._notes, self._policy)
+        return self._mig
+
+    def _cut(self, mig: Mig, devices: tuple[Device, ...]) -> tuple[tuple[Device, ...], tuple[LeftOut, ...]]:
+        """The cards with their partitions. One of which they cannot be read is left out alone."""
+        cut: list[Device] = []
+        left_out: list[LeftOut] = []
+        for device in devices:
+            try:
+                read, problems = mig.read(device)
+            except DeviceError as error:
+                if device.health is not None:
+                    cut.append(device)
+                else:
+                    left_out.append(LeftOut(subject=device.name, problem=str(error)))
+            else:
+                cut.append(read)
+                left_out += problems
+        return tuple(cut), tuple(left_out)
+
+    def _find_smi(self) -> NvidiaSmi:
+        root = self._host.root
+        program = root.find_program(_SMI)
+        path = root.find(program) if program is not None else None
+        if path is None:
+            raise DeviceError(f"{_SMI}: not below {str(root.path)!r}, want NVIDIA's driver with its programs")
+        return NvidiaSmi(path, library=root.find_library(NVML))
+
+    def _explain_undriven(self) -> tuple[LeftOut, ...]:
+        """GPUs on the bus without a driver: such a node must not look like one without GPUs."""
+        why = self._library.absence or ""
+        return tuple(LeftOut(subject=address, problem=why) for address in find_undriven(self._host.sysfs))
+
+    def _close(self) -> None:
+        """Begin anew with the library at the next look: its driver was unloaded, or updated."""
+        self._xids.stop()
+        self._mig = None
+        self._library.close()

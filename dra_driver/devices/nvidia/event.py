@@ -1,0 +1,96 @@
+"""The XID events of cards: reported by NVML as they happen, remembered by card until somebody forgets them."""
+
+import ctypes
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pynvml
+import structlog
+
+from dra_driver.devices.nvidia.nvml_error import explain_nvml_error
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    """A set of events of the library, and the cards in it: identities by the addresses of their handles."""
+
+    nvml: Any
+    events: Any
+    cards: Mapping[int, str]
+
+
+@dataclass(slots=True)
+class XidWatch:
+    """Waits for XIDs. One thread waits at a time, any thread may ask."""
+
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _using: threading.Lock = field(default_factory=threading.Lock)
+    _xids: dict[str, int] = field(default_factory=dict)
+    _watched: _Watched | None = None
+
+    def find(self, identity: str) -> int | None:
+        """The last XID of a card, None if there was none."""
+        with self._lock:
+            return self._xids.get(identity)
+
+    def forget(self, identity: str) -> None:
+        """Begin anew with a card: it was reset."""
+        with self._lock:
+            self._xids.pop(identity, None)
+
+    def wait(self, nvml: Any, cards: Mapping[str, Any], timeout_s: float) -> bool:
+        """Wait for an XID of one of the cards, given by identity and handle; return whether there was one.
+
+        Raises NVMLError if the library is in trouble. A card that reports no events is passed over.
+        """
+        with self._using:
+            watched = self._watch(nvml, cards)
+            try:
+                event = nvml.nvmlEventSetWait(watched.events, max(int(timeout_s * 1000), 0))
+            except pynvml.NVMLError as error:
+                if error.value == pynvml.NVML_ERROR_TIMEOUT:
+                    return False
+                self._watched = None
+                raise
+        identity = watched.cards.get(_address(event.device))
+        if identity is None or event.eventType != pynvml.nvmlEventTypeXidCriticalError:
+            return True
+        log.warning("XID reported", device_uuid=identity, xid=int(event.eventData))
+        with self._lock:
+            self._xids[identity] = int(event.eventData)
+        return True
+
+    def stop(self) -> None:
+        """Give the set of events back, before the library is closed. Waits for the thread that waits."""
+        with self._using:
+            self._free()
+
+    def _watch(self, nvml: Any, cards: Mapping[str, Any]) -> _Watched:
+        addresses = {_address(handle): identity for identity, handle in cards.items()}
+        if self._watched is not None and self._watched.nvml is nvml and self._watched.cards == addresses:
+            return self._watched
+        self._free()
+        events = nvml.nvmlEventSetCreate()
+        for identity, handle in cards.items():
+            try:
+                nvml.nvmlDeviceRegisterEvents(handle, pynvml.nvmlEventTypeXidCriticalError, events)
+            except pynvml.NVMLError as error:
+                log.info("no events of a card", device_uuid=identity, reason=explain_nvml_error(error))
+        self._watched = _Watched(nvml, events, addresses)
+        return self._watched
+
+    def _free(self) -> None:
+        watched, self._watched = self._watched, None
+        if watched is not None:
+            try:
+                watched.nvml.nvmlEventSetFree(watched.events)
+            except pynvml.NVMLError as error:
+                log.info("events not freed", reason=explain_nvml_error(error))
+
+
+def _address(handle: Any) -> int:
+    return ctypes.cast(handle, ctypes.c_void_p).value or 0

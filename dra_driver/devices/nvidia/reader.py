@@ -1,0 +1,182 @@
+"""Reads one card out of NVML, and what the kernel knows of its place on the bus.
+
+What a card or a driver does not support is None. Any other refusal is an error of the card: a slice must not lose an
+attribute because of a hiccup.
+"""
+
+import ctypes
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import pynvml
+
+from dra_driver.devices.model import Device, DeviceType, ShareEnforcement
+from dra_driver.devices.nvidia.health import read_health
+from dra_driver.devices.nvidia.link import Ports
+from dra_driver.devices.nvidia.product import FAMILIES, count_compute_units, find_memory_type, parse_model
+from dra_driver.errors import DeviceError
+
+T = TypeVar("T")
+
+VENDOR: Final = "nvidia"
+
+_ABSENT: Final = (
+    pynvml.NVML_ERROR_NOT_SUPPORTED,
+    pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
+    pynvml.NVML_ERROR_NOT_FOUND,
+    pynvml.NVML_ERROR_NO_DATA,
+)
+_NO_SERIAL: Final = ("", "0", "N/A", "[N/A]")
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """What all cards of a node have in common: the driver's version and the newest CUDA that it runs."""
+
+    driver: str
+    cuda: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A card as it was read: the device, still without its link, and its ports."""
+
+    device: Device
+    ports: Ports
+
+
+def read_versions(nvml: Any) -> Versions:
+    """Read the versions. Raises NVMLError."""
+    cuda = read_optional(nvml.nvmlSystemGetCudaDriverVersion_v2)
+    return Versions(nvml.nvmlSystemGetDriverVersion(), f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None)
+
+
+def read_card(nvml: Any, handle: Any, index: int, versions: Versions, *, sysfs: Path = Path("/sys")) -> Card:
+    """Read a card. Raises NVMLError, or DeviceError if the card has nothing to tell it from others."""
+    identity: str = nvml.nvmlDeviceGetUUID(handle)
+    if not identity:
+        raise DeviceError("no UUID")
+    name: str = nvml.nvmlDeviceGetName(handle)
+    address = format_pci_address(nvml.nvmlDeviceGetPciInfo(handle).busId)
+    memory_info = read_optional(nvml.nvmlDeviceGetMemoryInfo, handle)
+    memory = int(memory_info.total) or None if memory_info else None
+    capability = read_optional(nvml.nvmlDeviceGetCudaComputeCapability, handle)
+    cores = read_optional(nvml.nvmlDeviceGetNumGpuCores, handle)
+    serial = (read_optional(nvml.nvmlDeviceGetSerial, handle) or "").strip()
+    fabric = read_fabric(nvml, handle)
+    device = Device(
+        vendor=VENDOR,
+        type=DeviceType.GPU,
+        identity=identity,
+        model=parse_model(name) or "unknown",
+        family=FAMILIES.get(read_optional(nvml.nvmlDeviceGetArchitecture, handle)),
+        product_name=name or None,
+        uuid=identity,
+        serial=serial if serial not in _NO_SERIAL else None,
+        index=index,
+        minor=read_optional(nvml.nvmlDeviceGetMinorNumber, handle),
+        memory=memory,
+        memory_type=find_memory_type(name, memory),
+        compute_capability=f"{capability[0]}.{capability[1]}" if capability else None,
+        compute_units=count_compute_units(cores, capability) if cores and capability else None,
+        driver_version=versions.driver or None,
+        runtime_version=versions.cuda,
+        fabric_domain=fabric,
+        share_enforcement=ShareEnforcement.SHIM,
+        numa_node=read_numa_node(sysfs, address),
+        pcie_root=read_pcie_root(sysfs, address),
+        pci_bus_id=address,
+        health=read_health(nvml, handle),
+    )
+    return Card(device, _read_ports(nvml, handle, device))
+
+
+def read_optional(read: Callable[..., T], *arguments: Any) -> T | None:
+    """What `read` returns, None where card or driver do not have it. Raises NVMLError for all else."""
+    try:
+        return read(*arguments)
+    except pynvml.NVMLError as error:
+        if error.value in _ABSENT:
+            return None
+        raise
+
+
+def read_fabric(nvml: Any, handle: Any) -> str | None:
+    """The fabric beyond the node, `<cluster>.<clique>`; None if there is none or the card has not joined it."""
+    info = pynvml.c_nvmlGpuFabricInfo_v2_t()
+    if read_optional(nvml.nvmlDeviceGetGpuFabricInfoV, handle, ctypes.byref(info)) is None:
+        return None
+    cluster = bytes(info.clusterUuid)
+    if info.state != pynvml.NVML_GPU_FABRIC_STATE_COMPLETED or info.status != pynvml.NVML_SUCCESS or not any(cluster):
+        return None
+    return f"{uuid.UUID(bytes=cluster)}.{info.cliqueId}"
+
+
+def format_pci_address(bus_id: str) -> str:
+    """`0000:1b:00.0` of NVML's `00000000:1B:00.0`. Domains beyond four digits keep them."""
+    domain, _, rest = bus_id.lower().partition(":")
+    return f"{int(domain, 16):04x}:{rest}"
+
+
+def read_numa_node(sysfs: Path, address: str) -> int | None:
+    """The NUMA node that a PCI device is attached to, as the kernel says; None if it says none."""
+    try:
+        node = int((_pci_folder(sysfs, address) / "numa_node").read_text("ascii"))
+    except (OSError, ValueError):
+        return None
+    return node if node >= 0 else None
+
+
+def read_pcie_root(sysfs: Path, address: str) -> str | None:
+    """The root complex above a PCI device, such as `pci0000:15`; None if the kernel does not show it."""
+    try:
+        parts = _pci_folder(sysfs, address).resolve(strict=True).parts
+    except OSError:
+        return None
+    return next((part for part in parts if part.startswith("pci") and ":" in part), None)
+
+
+def find_undriven(sysfs: Path) -> tuple[str, ...]:
+    """PCI addresses of NVIDIA's GPUs, except those that are given to virtual machines. Sorted."""
+    found = []
+    for folder in sorted((sysfs / "bus/pci/devices").glob("*")):
+        try:
+            vendor, kind = ((folder / name).read_text("ascii").strip() for name in ("vendor", "class"))
+        except (OSError, ValueError):
+            continue
+        driver = (folder / "driver").resolve().name
+        if vendor == "0x10de" and kind.startswith(("0x0300", "0x0302")) and driver != "vfio-pci":
+            found.append(folder.name)
+    return tuple(found)
+
+
+def _pci_folder(sysfs: Path, address: str) -> Path:
+    return sysfs / "bus/pci/devices" / address
+
+
+def _read_ports(nvml: Any, handle: Any, device: Device) -> Ports:
+    peers: set[str] = set()
+    switched = False
+    for link in range(pynvml.NVML_NVLINK_MAX_LINKS):
+        try:
+            if not nvml.nvmlDeviceGetNvLinkState(handle, link):
+                continue
+        except pynvml.NVMLError as error:
+            if error.value in {*_ABSENT, pynvml.NVML_ERROR_INVALID_ARGUMENT}:
+                break
+            raise
+        kind = read_optional(nvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, link)
+        if kind == pynvml.NVML_NVLINK_DEVICE_TYPE_SWITCH:
+            switched = True
+        elif remote := read_optional(nvml.nvmlDeviceGetNvLinkRemotePciInfo, handle, link):
+            peers.add(format_pci_address(remote.busId))
+    return Ports(
+        identity=device.identity,
+        pci_bus_id=device.pci_bus_id,
+        peers=frozenset(peers),
+        switched=switched,
+        fabric=device.fabric_domain,
+    )

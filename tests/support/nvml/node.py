@@ -1,0 +1,69 @@
+"""A node with NVIDIA cards: the fake library, a driver's files, and the kernel's `/proc` and `/sys`, in a folder."""
+
+from pathlib import Path
+
+from dra_driver.devices.model import Device
+from dra_driver.devices.nvidia.backend import Host, NvidiaBackend
+from dra_driver.devices.partitioning import PartitionPolicy
+from tests.support.driver_tree import DriverTree
+from tests.support.nvml.fake import FakeNvml
+from tests.support.nvml.machine import Gpu, Machine
+
+_FOLDER = "/usr/lib64"
+_GPU_INSTANCES = range(15)
+
+
+class NvidiaNode:
+    """A node; `open` makes a backend on it, as a restarted process would. `installed` says whether it has a driver."""
+
+    def __init__(self, folder: Path, machine: Machine, *, installed: bool = True) -> None:
+        self.machine = machine
+        self.nvml = FakeNvml(machine)
+        self.loaded: list[Path] = []
+        self.folder = folder
+        self.tree = DriverTree(folder)
+        self.sysfs = folder / "sys"
+        for gpu in machine.gpus:
+            self._add_to_bus(gpu)
+            if gpu.mig_profiles is not None:
+                self._add_capabilities(gpu)
+        if installed:
+            self.install()
+
+    def install(self) -> None:
+        """Install the driver."""
+        self.tree.add_libraries(_FOLDER, self.machine.driver)
+
+    def open(self, partitions: PartitionPolicy | None = None) -> NvidiaBackend:
+        """Make a backend."""
+        return NvidiaBackend(
+            Host(self.tree.root, self.sysfs),
+            state_dir=self.folder / "state",
+            boot_id="boot-1",
+            partitions=partitions,
+            load=self._load,
+        )
+
+    def remove(self, device: Device) -> None:
+        """Pull a card out."""
+        self.machine.gpus[:] = [gpu for gpu in self.machine.gpus if gpu.uuid != device.uuid]
+
+    def _load(self, path: Path) -> FakeNvml:
+        self.loaded.append(path)
+        return self.nvml
+
+    def _add_to_bus(self, gpu: Gpu) -> None:
+        device = self.sysfs / "devices" / (gpu.pci_root or "pci0000:00") / gpu.pci
+        device.mkdir(parents=True)
+        (device / "vendor").write_text("0x10de\n")
+        (device / "class").write_text("0x030200\n")
+        (device / "numa_node").write_text(f"{-1 if gpu.numa_node is None else gpu.numa_node}\n")
+        link = self.sysfs / "bus/pci/devices" / gpu.pci
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(device)
+
+    def _add_capabilities(self, gpu: Gpu) -> None:
+        for instance in _GPU_INSTANCES:
+            minor = (gpu.minor * len(_GPU_INSTANCES) + instance) * 2 + 3
+            self.tree.add_capability(f"gpu{gpu.minor}/mig/gi{instance}", minor)
+            self.tree.add_capability(f"gpu{gpu.minor}/mig/gi{instance}/ci0", minor + 1)
