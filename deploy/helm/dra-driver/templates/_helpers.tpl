@@ -62,6 +62,10 @@ device.driver == {{ .driver | quote }} && {{ get $conditions .like }}
 {{- end }}
 {{- end }}
 
+{{- define "dra-driver.mpsImage" -}}
+{{ .Values.mps.image | default (include "dra-driver.image" .) }}
+{{- end }}
+
 {{/* The folder with the plugin's own sockets and state; other drivers' folders stay out of its reach. */}}
 {{- define "dra-driver.pluginDir" -}}
 {{ .Values.kubeletDir }}/plugins/{{ .Values.driverName }}
