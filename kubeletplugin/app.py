@@ -25,6 +25,7 @@ from kubeletplugin.cluster import Claims, Events
 from kubeletplugin.discovery import Discovery
 from kubeletplugin.health import HealthChange, diff_health
 from kubeletplugin.health_stream import HealthStreams
+from kubeletplugin.instance import Instance, hold_instance
 from kubeletplugin.metric import Metrics
 from kubeletplugin.prepare.artifact import Artifacts
 from kubeletplugin.prepare.checkpoint import Checkpoint
@@ -41,7 +42,8 @@ from kubeletplugin.setting import BackendName, Settings
 from kubeletplugin.sharing.device_sharing import DeviceSharing
 from kubeletplugin.sharing.mps_daemon import PodDaemons
 from kubeletplugin.sharing.mps_pod import DaemonSettings
-from kubeletplugin.socket import hold_plugin_directory, require_registry, serve_socket
+from kubeletplugin.socket import remove_dead_sockets, require_registry, serve_socket
+from kubeletplugin.socket_name import is_registration_socket, is_service_socket
 
 log = structlog.get_logger(__name__)
 
@@ -58,20 +60,27 @@ async def run_plugin(settings: Settings) -> None:
     """Run a plugin until SIGTERM or SIGINT. Raises DraError if it cannot start."""
     require_registry(settings.registry_dir)
     backends = read_backends(settings)
-    with hold_plugin_directory(settings.plugin_dir), stop_signals() as stop:
+    held = hold_instance(settings.plugin_dir, settings.pod_uid, settings.service_socket)
+    with held as instance, stop_signals() as stop:
         credential = await Credential.load(settings.kubeconfig)
         async with ApiClient(credential, user_agent="dra-kubeletplugin") as client:
             with ThreadPoolExecutor(THREADS, thread_name_prefix="claim") as executor:
-                await Plugin(settings, backends, client, executor).run(stop)
+                await Plugin(settings, backends, client, executor, instance).run(stop)
 
 
 class Plugin:
-    """One plugin process: everything that it is made of."""
+    """One plugin process: everything that it is made of. `instance` is its place among others, if there may be any."""
 
     def __init__(
-        self, settings: Settings, backends: Sequence[Backend], client: ApiClient, executor: ThreadPoolExecutor
+        self,
+        settings: Settings,
+        backends: Sequence[Backend],
+        client: ApiClient,
+        executor: ThreadPoolExecutor,
+        instance: Instance | None = None,
     ) -> None:
         self._settings = settings
+        self._instance = instance
         self._registry = build_registry()
         self._metrics = Metrics(self._registry)
         self._recorder = EventRecorder(client, component=settings.driver_name, host=settings.node_name)
@@ -102,6 +111,7 @@ class Plugin:
             driver=settings.driver_name,
             node_name=settings.node_name,
             shares=SharePolicy(slots=settings.slots, unenforced=settings.share_unenforced),
+            turn=instance,
         )
         claims = Claims(client, manager=settings.driver_name)
         self._statuses = ClaimStatusWriter(
@@ -127,15 +137,22 @@ class Plugin:
         self._metrics.prepared_claims.set_function(lambda: len(self._checkpoint.list()))
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Start, serve until `stop`, and end: the kubelet's way in first, Events last. Slices and claims stay."""
+        """Start, serve until `stop`, and end: publishing first, Events last. Slices and claims stay."""
         await asyncio.to_thread(self._read_state)
         async with contextlib.AsyncExitStack() as servers:
-            await self._serve(servers)
+            async with self._instance.starting() if self._instance else contextlib.nullcontext():
+                await asyncio.to_thread(self._remove_dead_sockets)
+                await self._serve(servers)
             async with asyncio.TaskGroup() as tasks:
+                publishing = tasks.create_task(self._publisher.run())
                 running = [tasks.create_task(each) for each in self._background()]
                 log.info("plugin started", driver=self._settings.driver_name, node=self._settings.node_name)
                 await stop.wait()
                 log.info("plugin ending")
+                publishing.cancel()
+                await asyncio.wait([publishing])
+                if self._instance:
+                    self._instance.give_turn_back()
                 await servers.aclose()
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._recorder.idle(), EVENTS_GRACE_S)
@@ -146,7 +163,6 @@ class Plugin:
         """What goes on beside the calls of the kubelet, until it is cancelled."""
         return (
             self._discovery.run(self._settings.discovery_interval_s, self._devices_changed),
-            self._publisher.run(),
             self._recorder.run(),
             self._statuses.run(),
             self._keep_files(),
@@ -163,6 +179,16 @@ class Plugin:
             log.error("claim record corrupt", claim_uid=record.uid, kept_as=str(record.kept_as), error=record.problem)
             self._metrics.corrupt_records.inc()
             self._events.warn("CheckpointCorrupt", f"{record.problem}; kept as {record.kept_as.name}")
+
+    def _remove_dead_sockets(self) -> None:
+        """Remove what plugins that were killed left where the kubelet looks."""
+        driver = self._settings.driver_name
+        for directory, is_ours in (
+            (self._settings.registry_dir, lambda name: is_registration_socket(name, driver)),
+            (self._settings.plugin_dir, is_service_socket),
+        ):
+            for path in remove_dead_sockets(directory, is_ours):
+                log.info("dead socket removed", path=str(path))
 
     async def _serve(self, servers: contextlib.AsyncExitStack) -> None:
         """Open the service first and the way to it last; the stack closes them in the opposite order.

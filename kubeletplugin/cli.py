@@ -46,6 +46,12 @@ def run(  # noqa: PLR0913  a flag each
     *,
     node_name: Annotated[str, typer.Option(help="The Node that this runs on; also the name of its pool.")],
     driver_name: Annotated[str, typer.Option(help="The driver's name in slices, classes and claims.")] = DEFAULT_DRIVER,
+    pod_uid: Annotated[
+        str,
+        typer.Option(
+            help="The UID of the Pod that this runs in, for an update during which two Pods run side by side on a node."
+        ),
+    ] = "",
     kubeconfig: Annotated[
         Path | None, typer.Option(help="How to reach the API server; default: the Pod's service account.")
     ] = None,
@@ -109,6 +115,7 @@ def run(  # noqa: PLR0913  a flag each
     settings = Settings(
         node_name=node_name,
         driver_name=driver_name,
+        pod_uid=pod_uid,
         kubeconfig=kubeconfig,
         kubelet_dir=kubelet_dir.absolute(),
         cdi_dir=cdi_dir.absolute(),

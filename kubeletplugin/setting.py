@@ -19,11 +19,15 @@ from dra_driver.devices.sharing import DEFAULT_STRATEGY, SharingPolicy, parse_sh
 from dra_driver.errors import SettingError
 from dra_driver.http import parse_http_address
 from kubeletplugin.sharing.mps_edits import MpsFolders
+from kubeletplugin.socket_name import (
+    SOCKET_PATH_LIMIT,
+    build_registration_socket,
+    build_service_socket,
+    validate_pod_uid,
+)
 
 DEFAULT_DRIVER = "accel.dra-driver.io"
 DEFAULT_NAMESPACE = "dra-driver"
-SOCKET_PATH_LIMIT = 107
-"""Bytes of a unix socket's path on Linux, without the final zero."""
 
 
 class BackendName(StrEnum):
@@ -47,6 +51,7 @@ class Settings:
 
     node_name: str
     driver_name: str = DEFAULT_DRIVER
+    pod_uid: str = ""
     kubeconfig: Path | None = None
     kubelet_dir: Path = Path("/var/lib/kubelet")
     cdi_dir: Path = Path("/var/run/cdi")
@@ -97,7 +102,7 @@ class Settings:
     @property
     def service_socket(self) -> Path:
         """Where the kubelet calls the DRA service."""
-        return self.plugin_dir / "dra.sock"
+        return build_service_socket(self.plugin_dir, self.pod_uid)
 
     @property
     def registry_dir(self) -> Path:
@@ -107,7 +112,7 @@ class Settings:
     @property
     def registration_socket(self) -> Path:
         """Where the kubelet finds the plugin."""
-        return self.registry_dir / f"{self.driver_name}-reg.sock"
+        return build_registration_socket(self.registry_dir, self.driver_name, self.pod_uid)
 
 
 def validate_settings(settings: Settings) -> None:
@@ -120,6 +125,7 @@ def _problems(settings: Settings) -> Iterator[str]:
     for flag, value, validate in (
         ("--node-name", settings.node_name, name.validate_dns_subdomain),
         ("--driver-name", settings.driver_name, name.validate_driver_name),
+        ("--pod-uid", settings.pod_uid, validate_pod_uid),
     ):
         yield from (f"{flag}: {problem}" for problem in validate(value))
     if not settings.backends:

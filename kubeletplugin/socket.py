@@ -1,18 +1,15 @@
-"""The plugin's unix sockets and the lock that makes it the only one that uses them."""
+"""The plugin's unix sockets: opened, and removed where a dead plugin left its own behind."""
 
 import asyncio
-import contextlib
-import fcntl
-import os
-from collections.abc import Iterable, Iterator
+import errno
+import socket
+import stat
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import grpc.aio
 
-from dra_driver.errors import SettingError, StateError, explain_os_error
-from dra_driver.file import ensure_directory
-
-LOCK_FILE = "plugin.lock"
+from dra_driver.errors import SettingError, explain_os_error
 
 
 def require_registry(directory: Path) -> None:
@@ -24,52 +21,37 @@ def require_registry(directory: Path) -> None:
         raise SettingError(f"{directory}: no such directory, want --kubelet-dir to be the kubelet's --root-dir")
 
 
-@contextlib.contextmanager
-def hold_plugin_directory(directory: Path) -> Iterator[None]:
-    """Make this process the only plugin of the directory, until it ends, however it ends.
+def remove_dead_sockets(directory: Path, is_ours: Callable[[str], bool]) -> tuple[Path, ...]:
+    """Remove the sockets of that kind that nobody listens on, and return them.
 
-    Raises SettingError, naming the process that has it, if another one runs.
+    The kubelet would call them for ever. The caller sees to it that no plugin is about to listen on one.
+    What cannot be looked at or removed stays: it is in nobody's way but the kubelet's.
     """
-    lock, wanted = directory / LOCK_FILE, "want a writable directory below --kubelet-dir"
-    try:
-        ensure_directory(directory, mode=0o750)
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except StateError as error:
-        raise SettingError(f"{error}, {wanted}") from error
-    except OSError as error:
-        raise SettingError(f"{lock}: {explain_os_error(error)}, {wanted}") from error
-    try:
-        _lock(descriptor, directory)
-        with contextlib.suppress(
-            OSError
-        ):  # a full disk: the lock holds all the same, it only does not tell whose it is
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        yield
-    finally:
-        os.close(descriptor)
+    return tuple(_remove_dead(directory, is_ours))
 
 
-def _lock(descriptor: int, directory: Path) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        holder = _read_holder(descriptor)
-        raise SettingError(f"{directory}: in use by another plugin, process {holder}") from error
+def _remove_dead(directory: Path, is_ours: Callable[[str], bool]) -> Iterator[Path]:
+    for path in sorted(directory.iterdir()):
+        try:
+            if is_ours(path.name) and _is_dead(path):
+                path.unlink()
+                yield path
+        except OSError:
+            continue
 
 
-def _read_holder(descriptor: int) -> str:
-    try:
-        text = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
-    except OSError:
-        text = ""
-    return text if text.isdecimal() else "unknown"
+def _is_dead(path: Path) -> bool:
+    if not stat.S_ISSOCK(path.lstat().st_mode):
+        return False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+        caller.settimeout(0)  # a full queue of callers means that somebody listens
+        return caller.connect_ex(str(path)) == errno.ECONNREFUSED
 
 
 async def serve_socket(path: Path, handlers: Iterable[grpc.GenericRpcHandler]) -> grpc.aio.Server:
     """Start a gRPC server on a unix socket, in place of one that a killed process left behind.
 
-    The caller holds the plugin directory, so whatever is at `path` is nobody's. Raises SettingError.
+    The caller is the only one with this name, so whatever is at `path` is nobody's. Raises SettingError.
     """
     server = grpc.aio.server()
     server.add_generic_rpc_handlers(tuple(handlers))

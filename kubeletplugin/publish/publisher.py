@@ -5,6 +5,8 @@ and never creates a slice twice.
 What others change is mended at once (the kubelet deletes all slices of its node when it starts), but ever more slowly
 while somebody keeps on: during an update two versions may want different slices.
 Slices stay when the process ends: the next one takes them over without a write, and claims keep their devices.
+Where two processes run, as during an update, the older one stands back from the younger one's first attempt on, so that
+two versions that want different slices do not take turns at writing them; it goes on if the younger one fails or ends.
 """
 
 import asyncio
@@ -13,6 +15,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Protocol
 
 from dra_driver.api.resource_v1 import ResourceSlice
 from dra_driver.devices.model import Inventory
@@ -40,6 +43,8 @@ class PublishTiming:
     - `forbidden`: so many refusals in a row by the server's roles are retried soon, and without a word to a person: an
       API server that has just started knows no roles yet
     - `quiet_s`: changes by others that are further apart than this are mended at once
+    - `turn_s`: how often a process that stands back looks whether it still has to
+    - `patience`: so many failures in a row, and an older process may try
     """
 
     gather_s: float = 0.05
@@ -48,8 +53,33 @@ class PublishTiming:
     refused_s: float = 60.0
     forbidden: int = 5
     quiet_s: float = 60.0
+    turn_s: float = 1.0
+    patience: int = 5
     retry: Backoff = field(default_factory=lambda: Backoff(initial_s=0.2, max_s=30.0))
     mend: Backoff = field(default_factory=lambda: Backoff(initial_s=0.1, max_s=30.0))
+
+
+class Turn(Protocol):
+    """Which of the node's processes writes slices."""
+
+    def take_turn(self) -> bool:
+        """Say that this process writes from now on. Return whether it may: no younger one said so."""
+        ...
+
+    def give_turn_back(self) -> None:
+        """Say that this process does not write, so that an older one may."""
+        ...
+
+
+class Alone:
+    """There is no other process."""
+
+    def take_turn(self) -> bool:
+        """Return that this process may write."""
+        return True
+
+    def give_turn_back(self) -> None:
+        """Do nothing: nobody waits."""
 
 
 class Publisher:
@@ -68,6 +98,7 @@ class Publisher:
         node_name: str,
         shares: SharePolicy | None = None,
         timing: PublishTiming | None = None,
+        turn: Turn | None = None,
     ) -> None:
         self.ready = asyncio.Event()
         self._store = store
@@ -75,6 +106,7 @@ class Publisher:
         self._owner = PoolOwner(driver=driver, node_name=node_name, node_uid="")
         self._shares = shares or SharePolicy()
         self._timing = timing or PublishTiming()
+        self._turn = turn or Alone()
         self._wake = asyncio.Event()
         self._changed = asyncio.Event()
         self._inventory: Inventory | None = None
@@ -114,10 +146,18 @@ class Publisher:
         while True:
             self._wake.clear()
             self._changed.clear()
+            may_write = self._turn.take_turn()
+            self._report.report_turn(may_write=may_write)
+            if not may_write:
+                await asyncio.sleep(self._timing.turn_s)
+                continue
             try:
                 pause_s = await self._sync()
             except ApiError as error:
-                await _wait_for(self._changed, self._handle(error))
+                delay_s = self._handle(error)
+                if self._failures >= self._timing.patience:
+                    self._turn.give_turn_back()
+                await _wait_for(self._changed, delay_s)
                 continue
             self._failures = self._forbidden = 0
             if not self.ready.is_set():

@@ -36,6 +36,13 @@ class Reporter:
         self._not_shareable: frozenset[LeftOut] = frozenset()
         self._dropped: frozenset[DroppedField] = frozenset()
         self._failure = ""
+        self._may_write = True
+
+    def report_turn(self, *, may_write: bool) -> None:
+        """Tell whether it is this process that keeps the slices."""
+        if may_write != self._may_write:
+            self._may_write = may_write
+            log.info("publishing again" if may_write else "publishing left to a newer plugin of this node")
 
     def report_written(self, pool: Pool, plan: SyncPlan) -> None:
         """Tell that a plan was carried out."""

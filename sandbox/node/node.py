@@ -15,8 +15,8 @@ from dra_driver.errors import ApiConflictError
 from dra_driver.kube.client import ApiClient
 from dra_driver.kube.resource import NODES
 from kubeletplugin.app import Plugin, read_backends
+from kubeletplugin.instance import hold_instance
 from kubeletplugin.setting import BackendName, Settings, SimulatedSettings, validate_settings
-from kubeletplugin.socket import hold_plugin_directory
 from sandbox.node.feed import PodFeed
 from sandbox.node.kubelet import Kubelet
 from sandbox.node.part import Part
@@ -140,8 +140,8 @@ class SimulatedNode:
 
     async def _run_plugin(self, settings: Settings, stop: asyncio.Event) -> None:
         backends = await asyncio.to_thread(read_backends, settings)
-        with hold_plugin_directory(settings.plugin_dir):
-            await Plugin(settings, backends, self._client, self._executor).run(stop)
+        with hold_instance(settings.plugin_dir, settings.pod_uid, settings.service_socket) as instance:
+            await Plugin(settings, backends, self._client, self._executor, instance).run(stop)
 
     async def _register(self) -> None:
         """Make the Node, or take over the one that is there, and say that it is ready."""

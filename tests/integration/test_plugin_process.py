@@ -61,18 +61,17 @@ async def test_sockets_of_a_killed_plugin_are_replaced(node: PluginNode) -> None
 async def test_a_lock_that_cannot_be_written_stops_nobody_but_a_second_plugin(node: PluginNode) -> None:
     node.plugin_dir.mkdir(parents=True)
     (node.plugin_dir / "plugin.lock").symlink_to("/dev/full")
-    await node.start_ready()
+    first = await node.start_ready()
     second = await node.start()
     assert await second.wait() == 2
-    assert "in use by another plugin, process unknown" in second.text.splitlines()[-1]
+    assert f"in use by another plugin, process {first.pid}" in second.text.splitlines()[-1]
 
 
-async def test_a_second_plugin_on_the_same_directory_says_who_has_it(node: PluginNode) -> None:
-    await node.start_ready()
+async def test_a_second_plugin_on_the_same_socket_says_who_has_it(node: PluginNode) -> None:
+    first = await node.start_ready()
     second = await node.start()
     assert await second.wait() == 2
-    pid = (node.plugin_dir / "plugin.lock").read_text().strip()
-    assert second.text == f"dra-kubeletplugin: {node.plugin_dir}: in use by another plugin, process {pid}"
+    assert second.text == f"dra-kubeletplugin: {node.service}: in use by another plugin, process {first.pid}"
     async with Kubelet.registered(node.registrar) as kubelet:
         assert await kubelet.prepare() == {}
 

@@ -15,7 +15,7 @@ from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.event import EventType
 from kubeletplugin.publish.kube_store import KubeSliceStore
 from kubeletplugin.publish.metric import PublishMetrics
-from kubeletplugin.publish.publisher import Publisher, PublishTiming
+from kubeletplugin.publish.publisher import Publisher, PublishTiming, Turn
 from tests.support.api_server import Request, TestApiServer
 from tests.support.builder import DRIVER, NODE
 from tests.support.kube import a_client, running
@@ -63,7 +63,9 @@ class _Told:
 
 
 @asynccontextmanager
-async def a_publisher(server: TestApiServer, folder: Path, timing: PublishTiming = QUICK) -> AsyncIterator[Running]:
+async def a_publisher(
+    server: TestApiServer, folder: Path, timing: PublishTiming = QUICK, turn: Turn | None = None
+) -> AsyncIterator[Running]:
     """Run a publisher until the block ends."""
     told = _Told()
     registry = CollectorRegistry()
@@ -75,6 +77,7 @@ async def a_publisher(server: TestApiServer, folder: Path, timing: PublishTiming
             driver=DRIVER,
             node_name=NODE,
             timing=timing,
+            turn=turn,
         )
         async with running(publisher.run()):
             yield Running(publisher, registry, told.events)

@@ -1,0 +1,154 @@
+"""The plugin processes of one driver on a node: during an update the leaving one and the new one run side by side.
+
+Who there is follows from locks on bytes of one file, which the kernel gives back when a process ends, however it ends:
+no clock is compared, no file is read, nothing is left behind.
+Each process has a number, higher than that of every process that was there when it started, so the youngest is known.
+"""
+
+import asyncio
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+import socket
+import struct
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Final
+
+from dra_driver.errors import SettingError, StateError, explain_os_error
+from dra_driver.file import ensure_directory
+
+LOCK_FILE = "plugin.lock"
+
+START_TIMEOUT_S = 30.0
+"""How long another process may take to open its sockets."""
+
+# The bytes of the file, none of which is ever written.
+_START: Final = 0
+_NAMES: Final = 1 << 32
+_AGES: Final = 1 << 40
+_TURNS: Final = 1 << 41
+_END: Final = 1 << 42
+
+_FLOCK: Final = struct.Struct("hhqqi4x")
+"""`struct flock` of a 64-bit Linux: type, whence, start, length, process."""
+
+_CREDENTIALS: Final = struct.Struct("iii")
+"""`struct ucred`: process, user, group."""
+
+_POLL_S: Final = 0.01
+
+
+class Instance:
+    """One of the processes: its place among the others."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._number = self._take_number()
+
+    @contextlib.asynccontextmanager
+    async def starting(self) -> AsyncIterator[None]:
+        """Be the only process that opens sockets: one that is not listened on is then nobody's.
+
+        Raises SettingError if another process does not come to an end with it.
+        """
+        try:
+            async with asyncio.timeout(START_TIMEOUT_S):
+                while not _lock(self._descriptor, _START):  # noqa: ASYNC110 - it is another process
+                    await asyncio.sleep(_POLL_S)
+        except TimeoutError:
+            raise SettingError(f"another plugin has been starting for {START_TIMEOUT_S:g} s, want it to end") from None
+        try:
+            yield
+        finally:
+            _unlock(self._descriptor, _START)
+
+    def take_turn(self) -> bool:
+        """Say that this process writes for the node from now on. Return whether it may: no younger one said so."""
+        _lock(self._descriptor, _TURNS + self._number)
+        return _first_held(self._descriptor, _TURNS + self._number + 1, _END) is None
+
+    def give_turn_back(self) -> None:
+        """Say that this process does not write, so that an older one may."""
+        _unlock(self._descriptor, _TURNS + self._number)
+
+    def _take_number(self) -> int:
+        """Take the number above those of all others; one of two that start together goes on to the next."""
+        number = 0
+        while True:
+            while (held := _first_held(self._descriptor, _AGES + number, _TURNS)) is not None:
+                number = held - _AGES + 1
+            if _lock(self._descriptor, _AGES + number):
+                return number
+
+
+@contextlib.contextmanager
+def hold_instance(directory: Path, pod_uid: str, service: Path) -> Iterator[Instance]:
+    """Be the plugin of this Pod, or the one without a Pod, until the process ends, however it ends.
+
+    `service` is its socket, to name who has it.
+    Raises SettingError if there is one already, or if the directory cannot be used.
+    """
+    lock, wanted = directory / LOCK_FILE, "want a writable directory below --kubelet-dir"
+    try:
+        ensure_directory(directory, mode=0o750)
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except StateError as error:
+        raise SettingError(f"{error}, {wanted}") from error
+    except OSError as error:
+        raise SettingError(f"{lock}: {explain_os_error(error)}, {wanted}") from error
+    try:
+        try:
+            if not _lock(descriptor, _NAMES + _digest(pod_uid)):
+                raise SettingError(f"{service}: in use by another plugin, process {_read_listener(service)}")
+            instance = Instance(descriptor)
+        except OSError as error:
+            raise SettingError(f"{lock}: {explain_os_error(error)}, want a file system that has locks") from error
+        yield instance
+    finally:
+        os.close(descriptor)
+
+
+def _read_listener(path: Path) -> str:
+    """Return the process that listens on a socket, where it can be seen from here."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+        caller.settimeout(0)
+        try:
+            caller.connect(str(path))
+            pid, _, _ = _CREDENTIALS.unpack(caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+        except OSError:
+            pid = 0
+    return str(pid or "unknown")
+
+
+def _digest(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+
+
+def _lock(descriptor: int, byte: int) -> bool:
+    """Lock a byte, if no other process has it."""
+    try:
+        _control(descriptor, fcntl.F_OFD_SETLK, fcntl.F_WRLCK, byte, 1)
+    except OSError as error:
+        if error.errno not in {errno.EAGAIN, errno.EACCES}:
+            raise
+        return False
+    return True
+
+
+def _unlock(descriptor: int, byte: int) -> None:
+    _control(descriptor, fcntl.F_OFD_SETLK, fcntl.F_UNLCK, byte, 1)
+
+
+def _first_held(descriptor: int, start: int, end: int) -> int | None:
+    """Return a byte from `start` up to `end` that another process has locked, None if there is none."""
+    kind, first = _control(descriptor, fcntl.F_OFD_GETLK, fcntl.F_WRLCK, start, end - start)
+    return None if kind == fcntl.F_UNLCK else first
+
+
+def _control(descriptor: int, command: int, kind: int, start: int, length: int) -> tuple[int, int]:
+    answer = fcntl.fcntl(descriptor, command, _FLOCK.pack(kind, os.SEEK_SET, start, length, 0))
+    found, _, first, _, _ = _FLOCK.unpack(answer)
+    return found, first
