@@ -59,6 +59,15 @@ def remove_directory(path: Path) -> None:
         sync_directory(_FILES, path.parent)
 
 
+def read_names(path: Path) -> frozenset[str]:
+    """Return the names of what a directory holds; nothing if it is gone."""
+    with _named(path):
+        try:
+            return frozenset(each.name for each in path.iterdir())
+        except FileNotFoundError:
+            return frozenset()
+
+
 def _partial(path: Path) -> Path:
     return path.with_name(f".{path.name}.partial")
 

@@ -29,6 +29,7 @@ from kubeletplugin.instance import Instance, hold_instance
 from kubeletplugin.metric import Metrics
 from kubeletplugin.prepare.artifact import Artifacts
 from kubeletplugin.prepare.checkpoint import Checkpoint
+from kubeletplugin.prepare.metadata import MetadataFiles
 from kubeletplugin.prepare.preparer import Owned, Preparer
 from kubeletplugin.prepare.spec import Names
 from kubeletplugin.probe import GET_INFO, PREPARE, check_socket
@@ -90,7 +91,11 @@ class Plugin:
         self._checkpoint = Checkpoint(settings.claims_dir)
         names = Names(settings.driver_name)
         self._artifacts = Artifacts(
-            names=names, cdi_dir=settings.cdi_dir, shim_dir=settings.shim_dir, mps=settings.mps_folders
+            names=names,
+            cdi_dir=settings.cdi_dir,
+            shim_dir=settings.shim_dir,
+            mps=settings.mps_folders,
+            metadata=MetadataFiles(settings.driver_name, settings.metadata_dir, enabled=settings.device_metadata),
         )
         self._preparer = Preparer(
             Owned(

@@ -104,6 +104,9 @@ def run(  # noqa: PLR0913  a flag each
             help="Another mode for one device, by its name, UUID or serial number. May be given several times.",
         ),
     ] = None,
+    device_metadata: Annotated[
+        bool, typer.Option(help="Give containers a file about the devices of each request (KEP-5304).")
+    ] = False,
     discovery_interval: Annotated[float, typer.Option(help="Seconds between two looks at the devices.")] = 5.0,
     http_address: HttpAddress = ":8080",
     log_level: LeastLevel = LogLevel.INFO,
@@ -131,6 +134,7 @@ def run(  # noqa: PLR0913  a flag each
         sharing_strategy_of=tuple(sharing_strategy_of or ()),
         mps_image=mps_image,
         mps_namespace=mps_namespace,
+        device_metadata=device_metadata,
         partitions=partitions,
         partitions_of=tuple(partitions_of or ()),
         discovery_interval_s=discovery_interval,

@@ -63,6 +63,7 @@ class Settings:
     sharing_strategy_of: tuple[str, ...] = ()
     mps_image: str = ""
     mps_namespace: str = DEFAULT_NAMESPACE
+    device_metadata: bool = False
     partitions: PartitionMode = DEFAULT_PARTITION_MODE
     partitions_of: tuple[str, ...] = ()
     discovery_interval_s: float = 5.0
@@ -98,6 +99,11 @@ class Settings:
     def shim_dir(self) -> Path:
         """One folder a prepared claim, one shim config a share in it."""
         return self.plugin_dir / "shim"
+
+    @property
+    def metadata_dir(self) -> Path:
+        """One folder a prepared claim, one device metadata file a request in it."""
+        return self.plugin_dir / "dra-device-metadata"
 
     @property
     def service_socket(self) -> Path:

@@ -1,14 +1,15 @@
-"""The files of a prepared claim besides its record: the CDI spec for the container runtime, shim configs for shares."""
+"""The files of a prepared claim besides its record: the CDI spec for the container runtime, and what it mounts."""
 
 import contextlib
 from collections.abc import Container, Iterator
 from pathlib import Path
 
 import cdi
-from dra_driver.errors import DeviceError, StateError, explain_os_error
-from dra_driver.file import ensure_directory, remove_directory, write_file
+from dra_driver.errors import DeviceError, StateError
+from dra_driver.file import ensure_directory, read_names, remove_directory, write_file
 from kubeletplugin.catalog import Catalog, Entry
 from kubeletplugin.prepare.lock import StateLocks, claim_key
+from kubeletplugin.prepare.metadata import MetadataFiles
 from kubeletplugin.prepare.record import ClaimRecord, PreparedDevice
 from kubeletplugin.prepare.spec import Names, build_spec, render_shim_config
 from kubeletplugin.sharing.mps_edits import MpsFolders, build_mps_edits
@@ -17,12 +18,21 @@ from kubeletplugin.sharing.mps_edits import MpsFolders, build_mps_edits
 class Artifacts:
     """Writes and removes them. What it writes depends on the record and the devices alone, so it can be repeated."""
 
-    def __init__(self, *, names: Names, cdi_dir: Path, shim_dir: Path, mps: MpsFolders | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        names: Names,
+        cdi_dir: Path,
+        shim_dir: Path,
+        mps: MpsFolders | None = None,
+        metadata: MetadataFiles | None = None,
+    ) -> None:
         self._names = names
         self._specs = cdi.SpecStore(cdi_dir)
         self._cdi_dir = cdi_dir
         self._shim_dir = shim_dir
         self._mps = mps
+        self._metadata = metadata
 
     def ensure_directories(self, locks: StateLocks | None = None) -> None:
         """Make the directories, and clear away what a killed writer left. Raises StateError if one cannot be used.
@@ -44,8 +54,9 @@ class Artifacts:
                     self._specs.remove_leftovers(name)
 
     def write(self, record: ClaimRecord, catalog: Catalog) -> None:
-        """Write the shim configs, then the CDI spec that mounts them. A spec that is right already is left alone.
+        """Write shim configs and device metadata, then the CDI spec that mounts them.
 
+        A spec that is right already is left alone.
         Raises DeviceError if a device is gone, StateError if a file cannot be written.
         """
         folder = self._shim_dir / record.uid
@@ -55,17 +66,23 @@ class Artifacts:
                 identity = find_entry(device, catalog).device.identity
                 text = render_shim_config(record.uid, identity, device.consumed, device.shim_policy)
                 write_file(folder / self._names.device(record.uid, device), text.encode())
+        if self._metadata is not None:
+            self._metadata.write(record, catalog)
         if record.devices:
             ensure_directory(self._cdi_dir)
             spec = build_spec(
                 record.uid,
                 record.devices,
                 names=self._names,
-                edits=lambda device: self._render_edits(device, find_entry(device, catalog)),
+                edits=lambda device: self._build_edits(record, device, catalog),
                 shim_dir=folder,
             )
             with _store_errors():
                 self._specs.write_spec(self._names.spec(record.uid), spec)
+
+    def _build_edits(self, record: ClaimRecord, device: PreparedDevice, catalog: Catalog) -> cdi.ContainerEdits:
+        edits = self._render_edits(device, find_entry(device, catalog))
+        return edits if self._metadata is None else cdi.merge_edits(edits, self._metadata.build_edits(record, device))
 
     def _render_edits(self, device: PreparedDevice, entry: Entry) -> cdi.ContainerEdits:
         edits = entry.backend.render_edits(entry.device, entry.partition)
@@ -81,7 +98,8 @@ class Artifacts:
             if device.shim_policy is not None
         )
         spec = self._cdi_dir / f"{self._names.spec(record.uid)}.json"
-        return (not record.devices or spec.exists()) and all(path.exists() for path in shims)
+        metadata = self._metadata is None or self._metadata.is_complete(record)
+        return metadata and (not record.devices or spec.exists()) and all(path.exists() for path in shims)
 
     def read_unrecorded(self, recorded: Container[str]) -> dict[str, tuple[str, ...]]:
         """Return the names of the CDI devices, by claim UID, of all specs of claims that are not among `recorded`.
@@ -105,19 +123,17 @@ class Artifacts:
         return tuple(device.name for device in spec.devices) if spec is not None else ()
 
     def read_shim_claims(self) -> tuple[str, ...]:
-        """Return the UIDs of the claims that have a folder of shim configs. Raises StateError."""
-        try:
-            return tuple(sorted(path.name for path in self._shim_dir.iterdir()))
-        except FileNotFoundError:
-            return ()
-        except OSError as error:
-            raise StateError(f"{self._shim_dir}: {explain_os_error(error)}") from error
+        """Return the UIDs of the claims that have a folder of shim configs or device metadata. Raises StateError."""
+        metadata = self._metadata.read_claims() if self._metadata is not None else frozenset()
+        return tuple(sorted(read_names(self._shim_dir) | metadata))
 
     def remove(self, uid: str) -> None:
-        """Remove the CDI spec first, then the shim configs. What is gone already is success."""
+        """Remove the CDI spec first, then what it mounts. What is gone already is success."""
         with _store_errors():
             self._specs.remove_spec(self._names.spec(uid))
         remove_directory(self._shim_dir / uid)
+        if self._metadata is not None:
+            self._metadata.remove(uid)
 
 
 def find_entry(device: PreparedDevice, catalog: Catalog) -> Entry:

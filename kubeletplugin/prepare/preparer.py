@@ -27,6 +27,9 @@ from kubeletplugin.sharing.device_sharing import DEVICE_STRATEGIES, DeviceSharin
 
 log = structlog.get_logger(__name__)
 
+POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
+"""The annotation of a claim that was made from a template: what its Pod calls it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owned:
@@ -181,7 +184,12 @@ class Preparer:
         with self._checkpoint.reserving():
             devices = self._plan(ref, claim, catalog)
             record = ClaimRecord(
-                namespace=ref.namespace, name=ref.name, uid=ref.uid, state=ClaimState.STARTED, devices=devices
+                namespace=ref.namespace,
+                name=ref.name,
+                uid=ref.uid,
+                state=ClaimState.STARTED,
+                devices=devices,
+                pod_claim_name=claim.metadata.annotations.get(POD_CLAIM_NAME),
             )
             self._validate_room(record, catalog)
             self._checkpoint.write(record)

@@ -95,6 +95,7 @@ class PreparedDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
 class ClaimRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A claim that is prepared, or was started to be.
 
+    `pod_claim_name` is what its Pod calls a claim that was made from a template.
     `boot_id` is that of the kernel under which its devices and files were last set up; absent in old records.
     """
 
@@ -103,6 +104,7 @@ class ClaimRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omi
     uid: str
     state: ClaimState
     devices: tuple[PreparedDevice, ...] = ()
+    pod_claim_name: str | None = None
     boot_id: str | None = None
 
     @property

@@ -1,5 +1,7 @@
 """Claims, as the kubelet and the container runtime see them: a real plugin process behind real sockets."""
 
+import asyncio
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -22,6 +24,10 @@ def put_claim(node: PluginNode, claim: ResourceClaim) -> ClaimRef:
 
 def wholes(node: PluginNode) -> list[str]:
     return [name for name, device in node.devices().items() if not device["attributes"]["partition"]["bool"]]
+
+
+def read_lines(file: Path) -> list[Any]:
+    return [msgspec.json.decode(line) for line in file.read_bytes().splitlines()]
 
 
 def one(answers: dict[str, Any]) -> Any:
@@ -163,3 +169,24 @@ async def test_files_that_somebody_removed_are_put_back(node: PluginNode) -> Non
     spec.unlink()
     await until(spec.exists)
     assert spec.read_bytes() == content
+
+
+async def test_a_container_reads_about_its_devices(node: PluginNode) -> None:
+    await node.start_ready(device_metadata=True)
+    device = wholes(node)[0]
+    claim = a_claim(a_result(device, request="gpu/big"))
+    metadata = msgspec.structs.replace(claim.metadata, annotations={"resource.kubernetes.io/pod-claim-name": "mine"})
+    ref = put_claim(node, msgspec.structs.replace(claim, metadata=metadata))
+    async with Kubelet.registered(node.registrar) as kubelet:
+        (prepared,) = one(await kubelet.prepare(ref)).devices
+        mount = node.resolve(*prepared.cdi_device_ids).mounts[-1]
+        folder = "/var/run/kubernetes.io/dra-device-attributes/resourceclaimtemplates/mine/gpu"
+        assert mount.container_path == f"{folder}/{DRIVER}-metadata.json"
+        file = Path(mount.host_path)
+        newest, older = read_lines(file)
+        assert newest["requests"] == older["requests"]
+        assert newest["requests"][0]["devices"][0]["attributes"] == node.devices()[device]["attributes"]
+        await asyncio.to_thread(file.unlink)
+        await until(file.exists)
+        await kubelet.unprepare(ref)
+        assert not file.parent.exists()

@@ -84,7 +84,7 @@ class PluginNode:
             part
             for name, value in (values | flags).items()
             if value is not None
-            for part in (f"--{name.replace('_', '-')}", str(value))
+            for part in (f"--{name.replace('_', '-')}", *(() if value is True else (str(value),)))
         ]
 
     async def start(self, within: Sequence[str] = (), /, **flags: object) -> "PluginProcess":
