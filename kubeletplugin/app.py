@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import PurePosixPath
 from typing import Any, assert_never
 
 import grpc.aio
@@ -12,6 +13,8 @@ import structlog
 from cdi import SpecStore
 from dra_driver.devices.backend import Backend
 from dra_driver.devices.model import Inventory
+from dra_driver.devices.nvidia.backend import Host, NvidiaBackend
+from dra_driver.devices.nvidia.driver_root import DriverRoot
 from dra_driver.devices.simulated import SimulatedBackend, read_profile
 from dra_driver.errors import SettingError, StateError
 from dra_driver.http import serve_http
@@ -28,6 +31,7 @@ from kubeletplugin.health_stream import HealthStreams
 from kubeletplugin.instance import Instance, hold_instance
 from kubeletplugin.metric import Metrics
 from kubeletplugin.prepare.artifact import Artifacts
+from kubeletplugin.prepare.boot import read_boot_id
 from kubeletplugin.prepare.checkpoint import Checkpoint
 from kubeletplugin.prepare.metadata import MetadataFiles
 from kubeletplugin.prepare.preparer import Owned, Preparer
@@ -270,6 +274,13 @@ def read_backends(settings: Settings) -> tuple[Backend, ...]:
 
 def _read_backend(name: BackendName, settings: Settings) -> Backend:
     match name:
+        case BackendName.NVIDIA:
+            return NvidiaBackend(
+                Host(DriverRoot(path=PurePosixPath(settings.driver_root), host=settings.host_root)),
+                state_dir=settings.plugin_dir / "nvidia",
+                boot_id=read_boot_id() or "unknown",
+                partitions=settings.partition_policy,
+            )
         case BackendName.SIMULATED:
             if settings.simulated is None:
                 raise SettingError("--simulated-profile: not given, want a profile for the backend 'simulated'")

@@ -65,6 +65,12 @@ def run(  # noqa: PLR0913  a flag each
             metavar="<name>", help=f"Where devices come from: {render_names(BackendName)}. May be given several times."
         ),
     ] = None,
+    driver_root: Annotated[
+        Path, typer.Option(help="Where the vendor's driver is installed on the host, for instance /run/nvidia/driver.")
+    ] = Path("/"),
+    host_root: Annotated[
+        Path, typer.Option(help="Where the host's root is seen from here; in a Pod the place that it is mounted at.")
+    ] = Path("/"),
     simulated_profile: Annotated[
         str, typer.Option(help="Devices of the backend 'simulated': a built-in profile's name, or a YAML file.")
     ] = "",
@@ -128,6 +134,8 @@ def run(  # noqa: PLR0913  a flag each
         )
         if simulated_profile
         else None,
+        driver_root=driver_root.absolute(),
+        host_root=host_root.absolute(),
         slots=slots,
         share_unenforced=share_unenforced,
         sharing_strategy=sharing_strategy,

@@ -33,6 +33,7 @@ DEFAULT_NAMESPACE = "dra-driver"
 class BackendName(StrEnum):
     """The backends that can be switched on."""
 
+    NVIDIA = "nvidia"
     SIMULATED = "simulated"
 
 
@@ -57,6 +58,8 @@ class Settings:
     cdi_dir: Path = Path("/var/run/cdi")
     backends: tuple[BackendName, ...] = ()
     simulated: SimulatedSettings | None = None
+    driver_root: Path = Path("/")
+    host_root: Path = Path("/")
     slots: int = DEFAULT_SLOTS
     share_unenforced: bool = False
     sharing_strategy: Strategy = DEFAULT_STRATEGY
