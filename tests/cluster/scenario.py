@@ -338,5 +338,5 @@ def held(node: Node) -> set[str]:
     """List what is on a node for claims: CDI specs, claim records, shim configs and partitions, by path."""
     state = plugin_dir(node)
     folders = (("cdi", node.cdi_dir), ("claims", state / "claims"), ("shim", state / "shim"))
-    found = {f"{name}/{path.name}" for name, folder in folders if folder.is_dir() for path in folder.iterdir()}
+    found = {f"{name}/{path.name}" for name, folder in folders if folder.is_dir() for path in folder.glob("[!.]*")}
     return found | {f"partitions/{path.name}" for path in (state / "simulated" / "partitions").glob("[!.]*")}

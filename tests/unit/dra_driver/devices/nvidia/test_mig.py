@@ -191,6 +191,31 @@ def test_an_instance_that_somebody_else_made_in_its_place_is_not_taken(bench: Mi
     assert bench.layout == [("1g.10gb", 0, 1)]
 
 
+def test_an_instance_that_took_the_place_of_ours_is_not_taken_for_ours(a100: MigBench) -> None:
+    partition = a100.partition()
+    a100.mig.apply(a100.card, partition)
+    a100.nvml.remove(a100.gpu)
+    for start in (1, 0):
+        a100.nvml.make(a100.gpu, "1g.10gb", start)
+    assert existing(a100.read()) == [("1g.10gb", 0, True, True), ("1g.10gb", 1, True, True)]
+    with pytest.raises(DeviceError, match="this driver did not make"):
+        a100.mig.apply(a100.card, partition)
+    a100.mig.undo(a100.card, partition)
+    assert a100.layout == [("1g.10gb", 0, 1), ("1g.10gb", 1, 1)]
+    assert a100.notes() == []
+
+
+def test_ours_that_somebody_removed_is_made_again(bench: MigBench) -> None:
+    partition = bench.partition()
+    bench.mig.apply(bench.card, partition)
+    bench.nvml.remove(bench.gpu)
+    bench.mig.apply(bench.card, partition)
+    assert bench.layout == [("1g.10gb", 0, 1)]
+    bench.nvml.remove(bench.gpu)
+    bench.mig.undo(bench.card, partition)
+    assert bench.notes() == []
+
+
 def test_notes_of_another_boot_count_for_nothing(bench: MigBench) -> None:
     partition = bench.partition()
     bench.mig.apply(bench.card, partition)
