@@ -21,6 +21,8 @@ from tests.cluster.scenario import Manifest, Workload, a_claim, remove
 OWN = "node-y"
 FOREIGN = "node-z"
 
+OTHER_DRIVER = "net.example.com"
+
 VERSIONS = ("v1", "v1beta2", "v1beta1")
 NOT_ITS_OWN = f"the node plugin on node {OWN} may write the slices of its own node only, not those of node {FOREIGN}"
 
@@ -170,6 +172,8 @@ def test_the_roles_of_its_account_allow_what_it_needs_and_no_more(cluster: Clust
     assert rights(cluster, token) - everybody == {
         *(("nodes", verb) for verb in ("get", "list", "watch")),
         ("resourceclaims.resource.k8s.io", "get"),
+        ("resourceclaims/status.resource.k8s.io", "patch"),
+        ("resourceclaims/driver.resource.k8s.io", "associated-node:patch"),
         ("events", "create"),
         ("events", "patch"),
         *((slices, verb) for verb in every),
@@ -190,7 +194,6 @@ def test_the_roles_of_its_account_allow_what_it_needs_and_no_more(cluster: Clust
         f"taint node {OWN} owned=yes:NoExecute",
         "delete node node-b",
         'patch resourceclaim held --type=merge --patch {"metadata":{"labels":{"a":"b"}}}',
-        'patch resourceclaim held --subresource=status --type=merge --patch {"status":{"devices":[]}}',
         "delete resourceclaim held",
         "delete deviceclass gpu.dra-driver.io",
         "delete validatingadmissionpolicybinding dra-kubeletplugin",
@@ -226,3 +229,44 @@ def test_it_reads_its_node_and_a_claim_and_tells_of_them(cluster: Cluster, token
     }
     cluster.kubectl_as(token, "create", "--filename", "-", stdin=json.dumps(event))
     cluster.delete("event", "told")
+
+
+def an_allocated_claim(cluster: Cluster, workload: Workload, node: str) -> Manifest:
+    """Store a claim that is allocated on a node: a device of the plugin's driver and one of another."""
+    workload.apply(a_claim("held"))
+    results = [
+        {"request": "card", "driver": driver, "pool": node, "device": "gpu-0"} for driver in (DRIVER, OTHER_DRIVER)
+    ]
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]
+    status = {"allocation": {"devices": {"results": results}, "nodeSelector": {"nodeSelectorTerms": terms}}}
+    patch_status(cluster, {"status": status})
+    return cluster.get("resourceclaim", "held", "default")
+
+
+def patch_status(cluster: Cluster, patch: Manifest, kubeconfig: Path | None = None) -> str:
+    """Patch the status of the claim, and say why that is refused, if it is."""
+    command = ("patch", "resourceclaim", "held", "--subresource=status", "--type=merge", "--patch", json.dumps(patch))
+    if kubeconfig is not None:
+        return refusal(cluster, kubeconfig, *command)
+    cluster.kubectl(*command)
+    return ""
+
+
+def a_status(driver: str, node: str) -> Manifest:
+    return {"status": {"devices": [{"driver": driver, "pool": node, "device": "gpu-0", "data": {"uuid": "GPU-0"}}]}}
+
+
+def test_it_tells_of_its_own_devices_in_claims_of_its_own_node(
+    cluster: Cluster, token: Path, workload: Workload
+) -> None:
+    an_allocated_claim(cluster, workload, OWN)
+    assert patch_status(cluster, a_status(DRIVER, OWN), token) == ""
+    assert "changing status.devices requires" in patch_status(cluster, a_status(OTHER_DRIVER, OWN), token)
+    assert "resourceclaims/binding" in patch_status(cluster, {"status": {"allocation": None}}, token)
+    assert [entry["driver"] for entry in workload.claim("held")["status"]["devices"]] == [DRIVER]
+
+
+def test_it_tells_nothing_of_claims_of_another_node(cluster: Cluster, token: Path, workload: Workload) -> None:
+    an_allocated_claim(cluster, workload, FOREIGN)
+    assert "changing status.devices requires" in patch_status(cluster, a_status(DRIVER, FOREIGN), token)
+    assert "devices" not in workload.claim("held")["status"]

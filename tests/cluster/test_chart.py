@@ -64,7 +64,7 @@ def test_an_older_kubernetes_is_refused(template: Helm) -> None:
         pytest.param(("driverName=gpus.example.com",), id="driver name"),
         pytest.param(("kubeletDir=/var/lib/k0s/kubelet", "cdiDir=/etc/cdi"), id="paths"),
         pytest.param(("image.digest=sha256:" + "0" * 64, "imagePullSecrets[0].name=registry"), id="image"),
-        pytest.param(("kubeletPlugin.maxUnavailable=10%",), id="percentage"),
+        pytest.param(("kubeletPlugin.maxSurge=10%",), id="percentage"),
         pytest.param(("kubeletPlugin.nodeSelector.accelerator=yes",), id="node selector"),
         pytest.param(("kubeletPlugin.tolerations=null",), id="no tolerations"),
         pytest.param(("kubeletPlugin.seLinuxOptions.type=spc_t",), id="SELinux"),
@@ -122,7 +122,7 @@ def test_values_that_cannot_work_are_refused_with_a_sentence(
         ("discoveryIntervalSeconds=0", "/discoveryIntervalSeconds"),
         ("log.level=loud", "/log/level"),
         ("simulated.profile=../etc/passwd", "/simulated/profile"),
-        ("kubeletPlugin.maxUnavailable=0", "/kubeletPlugin/maxUnavailable"),
+        ("kubeletPlugin.maxSurge=0", "/kubeletPlugin/maxSurge"),
         ("deviceClasses.gpu.extendedResourceName=gpu", "/deviceClasses/gpu/extendedResourceName"),
         ("deviceClasses.gpu.extendedResourceName=kubernetes.io/gpu", "/deviceClasses/gpu/extendedResourceName"),
         ("deviceClasses.tpu.extendedResourceName=a.b/c", "tpu"),
@@ -179,7 +179,11 @@ def test_the_role_allows_what_the_plugin_needs_and_nothing_else(render: Render) 
         ("", "events"): {"create", "patch"},
         ("resource.k8s.io", "resourceslices"): {"get", "list", "watch", "create", "update", "patch", "delete"},
         ("resource.k8s.io", "resourceclaims"): {"get"},
+        ("resource.k8s.io", "resourceclaims/status"): {"patch"},
+        ("resource.k8s.io", "resourceclaims/driver"): {"associated-node:patch"},
     }
+    [own] = [rule for rule in rules if "resourceclaims/driver" in rule["resources"]]
+    assert own["resourceNames"] == ["accel.dra-driver.io"]
 
 
 def test_the_plugin_has_one_capability_and_no_way_to_more(render: Render) -> None:
@@ -233,6 +237,18 @@ def test_pods_restart_for_a_new_profile_but_not_for_new_overrides(render: Render
     one = pod_template("simulated.customProfile=a", "simulated.overrides=a")
     assert pod_template("simulated.customProfile=a", "simulated.overrides=b") == one
     assert pod_template("simulated.customProfile=b", "simulated.overrides=a") != one
+
+
+def test_an_update_starts_the_new_pod_first_under_sockets_of_its_own(render: Render) -> None:
+    manifests = render("kubeletPlugin.maxSurge=2")
+    strategy = manifests["DaemonSet", "dra-kubeletplugin"]["spec"]["updateStrategy"]
+    assert strategy == {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 2, "maxUnavailable": 0}}
+    container = container_of(manifests)
+    assert "--pod-uid=$(POD_UID)" in container["args"]
+    assert {"name": "POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}} in container["env"]
+    # Two Pods could not have the same port of the host.
+    assert "hostNetwork" not in pod_of(manifests)
+    assert not any("hostPort" in port for port in container["ports"])
 
 
 def test_probes_and_metrics_are_on_the_port_that_the_plugin_listens_on(render: Render) -> None:
