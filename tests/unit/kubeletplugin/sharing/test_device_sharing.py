@@ -1,0 +1,198 @@
+"""Claims under strategies, through a whole prepare and unprepare."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cdi
+from dra_driver.api.config_v1alpha1 import Interval, Strategy
+from dra_driver.devices.model import Device
+from dra_driver.devices.sharing import SharingPolicy
+from dra_driver.errors import ClaimError, DeviceError
+from kubeletplugin.discovery import Discovery
+from kubeletplugin.prepare.artifact import Artifacts
+from kubeletplugin.prepare.checkpoint import Checkpoint
+from kubeletplugin.prepare.preparer import Owned, Preparer
+from kubeletplugin.prepare.spec import Names
+from kubeletplugin.sharing.device_sharing import DeviceSharing
+from kubeletplugin.sharing.mps_edits import MpsFolders
+from tests.support.builder import DRIVER, NODE, FakeBackend, a_claim, a_config, a_device, a_ref, a_share, device_config
+
+CARD = a_device("GPU-0")
+
+
+class Killed(BaseException):
+    """The process is gone: nothing of it runs any more."""
+
+
+@dataclass
+class FakeDaemons:
+    """Daemons outlive plugins. `trouble` is raised by the next start or stop, after it has been done."""
+
+    running: set[str] = field(default_factory=set)
+    starts: int = 0
+    trouble: BaseException | None = None
+
+    def start(self, device: Device, backend: str) -> None:
+        assert backend == "fake"
+        self.starts += device.name not in self.running
+        self.running.add(device.name)
+        self._stumble()
+
+    def stop(self, device: str) -> None:
+        self.running.discard(device)
+        self._stumble()
+
+    def read_names(self) -> frozenset[str]:
+        return frozenset(self.running)
+
+    def _stumble(self) -> None:
+        trouble, self.trouble = self.trouble, None
+        if trouble is not None:
+            raise trouble
+
+
+@dataclass
+class Node:
+    """What outlives a plugin process: disk, devices, daemons. `start` is a process that comes up on them."""
+
+    directory: Path
+    policy: Strategy
+    backend: FakeBackend = field(default_factory=lambda: FakeBackend((CARD,)))
+    daemons: FakeDaemons = field(default_factory=FakeDaemons)
+
+    def start(self) -> Preparer:
+        checkpoint = Checkpoint(self.directory / "claims")
+        checkpoint.read_all()
+        folders = MpsFolders(pipes=Path("/plugin/mps"), memory=Path("/memory"))
+        shims, specs = self.directory / "shim", self.directory / "cdi"
+        artifacts = Artifacts(names=Names(DRIVER), cdi_dir=specs, shim_dir=shims, mps=folders)
+        artifacts.ensure_directories()
+        return Preparer(
+            Owned(driver=DRIVER, pool=NODE, slots=16),
+            checkpoint=checkpoint,
+            artifacts=artifacts,
+            catalog=Discovery([self.backend], SharingPolicy(default=self.policy)).read,
+            sharing=DeviceSharing(self.daemons),
+        )
+
+    def edits(self, uid: str) -> cdi.ContainerEdits:
+        return cdi.Resolver([self.directory / "cdi"]).resolve([f"{DRIVER}/claim={uid}-{CARD.name}-{uid}"]).edits
+
+
+def prepare(preparer: Preparer, uid: str, **sharing: Any) -> None:
+    ref = a_ref(uid, f"claim-{uid}")
+    config = [a_config(device_config(**sharing))] if sharing else []
+    preparer.prepare(ref, a_claim(a_share(CARD.name, uid, cores=30), ref=ref, config=config))
+
+
+def test_turns_last_as_long_as_there_is_a_share(tmp_path: Path) -> None:
+    node = Node(tmp_path, Strategy.TIME_SLICING)
+    preparer = node.start()
+    prepare(preparer, "a", timeSlicing={"interval": "Long"})
+    prepare(preparer, "b")
+    assert node.backend.time_slices == {CARD.name: Interval.LONG}
+    preparer.unprepare(a_ref("a"))
+    assert node.backend.time_slices == {CARD.name: Interval.LONG}
+    preparer.unprepare(a_ref("b"))
+    assert node.backend.time_slices == {}
+
+
+def test_clients_of_a_daemon_get_its_pipes_and_their_limits(tmp_path: Path) -> None:
+    node = Node(tmp_path, Strategy.MPS)
+    preparer = node.start()
+    prepare(preparer, "a")
+    edits = node.edits("a")
+    assert set(edits.env) == {
+        "CUDA_MPS_PIPE_DIRECTORY=/run/dra-driver/mps",
+        "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=8192M",
+        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=30",
+    }
+    assert {(mount.host_path, mount.container_path) for mount in edits.mounts} == {
+        (f"/plugin/mps/{CARD.name}", "/run/dra-driver/mps"),
+        (f"/memory/{CARD.name}", "/dev/shm"),
+    }
+    assert (node.daemons.running, node.backend.exclusive) == ({CARD.name}, {CARD.name})
+    prepare(preparer, "b")
+    preparer.unprepare(a_ref("a"))
+    assert (node.daemons.running, node.daemons.starts) == ({CARD.name}, 1)
+    preparer.unprepare(a_ref("b"))
+    assert (node.daemons.running, node.backend.exclusive) == (set(), set())
+
+
+def test_a_daemon_that_does_not_start_leaves_nothing(tmp_path: Path) -> None:
+    node = Node(tmp_path, Strategy.MPS)
+    node.daemons.trouble = DeviceError("MPS daemon: not ready")
+    with pytest.raises(ClaimError, match="MPS daemon: not ready"):
+        prepare(node.start(), "a")
+    assert (node.daemons.running, node.backend.exclusive) == (set(), set())
+    assert not list((tmp_path / "cdi").iterdir())
+
+
+@pytest.mark.parametrize("again", [True, False], ids=["prepared again", "given up"])
+def test_a_plugin_killed_while_it_waits_for_a_daemon_leaves_no_doubt(tmp_path: Path, *, again: bool) -> None:
+    node = Node(tmp_path, Strategy.MPS)
+    node.daemons.trouble = Killed()
+    with pytest.raises(Killed):
+        prepare(node.start(), "a")
+    preparer = node.start()
+    if again:
+        prepare(preparer, "a")
+        assert (node.daemons.running, node.daemons.starts) == ({CARD.name}, 1)
+    preparer.unprepare(a_ref("a"))
+    assert (node.daemons.running, node.backend.exclusive) == (set(), set())
+
+
+def test_a_daemon_that_cannot_be_stopped_is_stopped_the_next_time(tmp_path: Path) -> None:
+    node = Node(tmp_path, Strategy.MPS)
+    preparer = node.start()
+    prepare(preparer, "a")
+    node.daemons.trouble = DeviceError("MPS daemon: the API server is away")
+    with pytest.raises(ClaimError, match="the API server is away"):
+        preparer.unprepare(a_ref("a"))
+    assert node.backend.exclusive == {CARD.name}
+    preparer.unprepare(a_ref("a"))
+    assert (node.daemons.running, node.backend.exclusive) == (set(), set())
+
+
+def test_what_a_reboot_forgot_is_applied_again(tmp_path: Path) -> None:
+    for policy in (Strategy.TIME_SLICING, Strategy.MPS):
+        node = Node(tmp_path / policy, policy)
+        prepare(node.start(), "a")
+        node.backend.time_slices.clear()
+        node.backend.exclusive.clear()
+        node.daemons.running.clear()
+        assert node.start().restore() == ()
+        assert bool(node.backend.time_slices) is (policy is Strategy.TIME_SLICING)
+        assert bool(node.daemons.running) is bool(node.backend.exclusive) is (policy is Strategy.MPS)
+
+
+def test_a_daemon_that_somebody_removed_is_started_again(tmp_path: Path) -> None:
+    node = Node(tmp_path, Strategy.MPS)
+    preparer = node.start()
+    prepare(preparer, "a")
+    node.daemons.running.clear()
+    preparer.restore()
+    assert node.daemons.running == {CARD.name}
+
+
+def test_a_daemon_without_a_claim_is_stopped_once_it_was_seen_twice(tmp_path: Path) -> None:
+    node = Node(tmp_path, Strategy.MPS)
+    node.daemons.running.add(CARD.name)
+    preparer = node.start()
+    preparer.restore()
+    assert node.daemons.running == {CARD.name}
+    preparer.restore()
+    assert node.daemons.running == set()
+
+
+def test_without_daemons_a_share_by_mps_says_what_to_switch_on(tmp_path: Path) -> None:
+    sharing = DeviceSharing()
+    node = Node(tmp_path, Strategy.MPS)
+    [device] = node.start().prepare(a_ref(), a_claim(a_share(CARD.name, "s"))).devices
+    entry = Discovery([node.backend]).read().find(CARD.name)
+    assert entry is not None
+    with pytest.raises(DeviceError, match="want the flag --mps-image"):
+        sharing.apply(entry, device)
