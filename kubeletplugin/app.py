@@ -49,6 +49,7 @@ from kubeletplugin.sharing.mps_daemon import PodDaemons
 from kubeletplugin.sharing.mps_pod import DaemonSettings
 from kubeletplugin.socket import remove_dead_sockets, require_registry, serve_socket
 from kubeletplugin.socket_name import is_registration_socket, is_service_socket
+from kubeletplugin.upkeep import KubeletState, Upkeep
 
 log = structlog.get_logger(__name__)
 
@@ -112,6 +113,7 @@ class Plugin:
             artifacts=self._artifacts,
             catalog=self._discovery.current,
             sharing=DeviceSharing(_mps_daemons(settings, client)),
+            boot_id=read_boot_id(settings.boot_id_path),
         )
         self._publisher = Publisher(
             store=KubeSliceStore(client, node_name=settings.node_name),
@@ -131,6 +133,14 @@ class Plugin:
             catalog=self._discovery.current,
             written=lambda result: self._metrics.claim_statuses.labels(result).inc(),
         )
+        self._upkeep = Upkeep(
+            self._preparer,
+            self._checkpoint,
+            claims=claims,
+            warn=self._events.warn,
+            count_corrupt=self._metrics.corrupt_records.inc,
+            remembers=KubeletState(settings.kubelet_dir).remembers,
+        )
         self._service = PluginService(
             self._preparer,
             names=names,
@@ -143,7 +153,7 @@ class Plugin:
         self._health_streams = HealthStreams(pool=settings.node_name)
         self._registration = Registration(driver=settings.driver_name, endpoint=str(settings.service_socket))
         self._metrics.registered.set_function(lambda: self._registration.registered)
-        self._metrics.prepared_claims.set_function(lambda: len(self._checkpoint.list()))
+        self._metrics.prepared_claims.set_function(lambda: len(self._checkpoint))
 
     async def run(self, stop: asyncio.Event) -> None:
         """Start, serve until `stop`, and end: publishing first, Events last. Slices and claims stay."""
@@ -174,20 +184,17 @@ class Plugin:
             self._discovery.run(self._settings.discovery_interval_s, self._devices_changed),
             self._recorder.run(),
             self._statuses.run(),
-            self._keep_files(),
+            self._keep_up(),
         )
 
     def _read_state(self) -> None:
         """Read the claims that are prepared, before anything else can touch them."""
         try:
             corrupt = self._checkpoint.read_all()
-            self._artifacts.ensure_directories()
+            self._artifacts.ensure_directories(self._checkpoint.locks)
         except StateError as error:
             raise SettingError(str(error)) from error
-        for record in corrupt:
-            log.error("claim record corrupt", claim_uid=record.uid, kept_as=str(record.kept_as), error=record.problem)
-            self._metrics.corrupt_records.inc()
-            self._events.warn("CheckpointCorrupt", f"{record.problem}; kept as {record.kept_as.name}")
+        self._upkeep.tell_corrupt(corrupt)
 
     def _remove_dead_sockets(self) -> None:
         """Remove what plugins that were killed left where the kubelet looks."""
@@ -236,15 +243,10 @@ class Plugin:
         log.warning("device unhealthy", device=device, reason=change.health.reason, message=change.health.message)
         self._events.warn("DeviceUnhealthy", f"device {device}: {change.health.reason}: {change.health.message}")
 
-    async def _keep_files(self) -> None:
-        """Put back files of prepared claims that somebody removed, and tell how their devices are, again and again."""
-        told: frozenset[str] = frozenset()
+    async def _keep_up(self) -> None:
+        """Keep the node in line with its claims, and tell how their devices are, again and again."""
         while True:
-            errors = frozenset(map(str, await asyncio.to_thread(self._preparer.restore)))
-            for error in sorted(errors - told):
-                log.error("claim not restored", error=error)
-                self._events.warn("PrepareFailed", error)
-            told = errors
+            await self._upkeep.work()
             await self._statuses.refresh(self._checkpoint.list())
             await asyncio.sleep(self._settings.discovery_interval_s)
 

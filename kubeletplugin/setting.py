@@ -18,6 +18,7 @@ from dra_driver.devices.partitioning import (
 from dra_driver.devices.sharing import DEFAULT_STRATEGY, SharingPolicy, parse_sharing_policy
 from dra_driver.errors import SettingError
 from dra_driver.http import parse_http_address
+from kubeletplugin.prepare.boot import BOOT_ID_PATH
 from kubeletplugin.sharing.mps_edits import MpsFolders
 from kubeletplugin.socket_name import (
     SOCKET_PATH_LIMIT,
@@ -71,6 +72,7 @@ class Settings:
     partitions_of: tuple[str, ...] = ()
     discovery_interval_s: float = 5.0
     http_address: str = ":8080"
+    boot_id_path: Path = BOOT_ID_PATH
 
     @property
     def plugin_dir(self) -> Path:

@@ -89,14 +89,17 @@ class Preparer:
         Raises ClaimError: nothing is prepared then, and the devices are free.
         """
         with _claim_errors(ref), self._working_on(ref.uid):
-            if (done := self._find_prepared(ref)) is not None:
-                return done
-            self._undo_other(ref, claim)
-            catalog = self._catalog()
-            with self._undone_on_error(ref):
-                started = self._reserve(ref, claim, catalog)
-                self._apply(started, catalog)
-                return self._complete(started)
+            return self._find_prepared(ref) or self._prepare(ref, claim)
+
+    def rebuild(self, ref: ClaimRef, claim: ResourceClaim) -> ClaimRecord | None:
+        """Prepare a claim anew whose record was lost, unless it has been unprepared since: then return None.
+
+        Raises ClaimError.
+        """
+        with _claim_errors(ref), self._working_on(ref.uid):
+            if (record := self._find(ref.uid)) is not None or self._holders.read_lost(ref) is None:
+                return record
+            return self._prepare(ref, claim)
 
     def unprepare(self, ref: ClaimRef) -> None:
         """Undo a prepare, known by the UID alone. A claim that is not prepared is success.
@@ -137,6 +140,11 @@ class Preparer:
             log.warning("node not swept", error=str(error))
         return tuple(errors)
 
+    def is_busy(self, uid: str) -> bool:
+        """Whether somebody works on a claim just now, in whichever process. Raises StateError."""
+        with self._checkpoint.locks.try_hold(claim_key(uid)) as held:
+            return not held
+
     @contextlib.contextmanager
     def _working_on(self, uid: str) -> Iterator[None]:
         with self._checkpoint.locks.hold(claim_key(uid)):
@@ -145,6 +153,14 @@ class Preparer:
     def _find(self, uid: str) -> ClaimRecord | None:
         with self._checkpoint.owned():
             return self._checkpoint.find(uid)
+
+    def _prepare(self, ref: ClaimRef, claim: ResourceClaim) -> ClaimRecord:
+        self._undo_other(ref, claim)
+        catalog = self._catalog()
+        with self._undone_on_error(ref):
+            started = self._reserve(ref, claim, catalog)
+            self._apply(started, catalog)
+            return self._complete(started)
 
     def _find_prepared(self, ref: ClaimRef) -> ClaimRecord | None:
         record = self._find(ref.uid)
