@@ -113,6 +113,12 @@ class ClaimStatusWriter:
             if record.uid not in self._waiting:
                 self.prepared(record)
 
+    async def follow(self, records: Callable[[], Iterable[ClaimRecord]], interval_s: float) -> None:
+        """Refresh every so many seconds, until cancelled."""
+        while True:
+            await self.refresh(await asyncio.to_thread(records))
+            await self._sleep(interval_s)
+
     async def run(self) -> None:
         """Write what was noted, until cancelled."""
         failures = 0

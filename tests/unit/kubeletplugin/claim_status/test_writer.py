@@ -167,6 +167,15 @@ async def test_health_changes_the_condition(node: Node) -> None:
         await until(lambda: node.told() == ("True", "Prepared"))
 
 
+async def test_claims_that_are_prepared_already_are_followed(node: Node) -> None:
+    async with node.running() as writer:
+        following = asyncio.create_task(writer.follow(lambda: [node.record], 5.0))
+        await until(lambda: node.told() == ("True", "Prepared"))
+        node.backend.devices = ()
+        await until(lambda: node.told() == ("False", "DeviceGone"))
+        following.cancel()
+
+
 async def test_a_failure_is_told_and_then_the_success(node: Node) -> None:
     async with node.running() as writer:
         writer.failed(node.ref, "PrepareFailed", "device busy")
