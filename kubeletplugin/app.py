@@ -26,7 +26,9 @@ from kubeletplugin.catalog import Catalog
 from kubeletplugin.claim_status.writer import ClaimStatusWriter
 from kubeletplugin.cluster import Claims, Events
 from kubeletplugin.discovery import Discovery
-from kubeletplugin.health import HealthChange, diff_health
+from kubeletplugin.health.change import HealthChange, diff_health
+from kubeletplugin.health.judge import HealthJudge
+from kubeletplugin.health.verdict import HoldPolicy
 from kubeletplugin.health_stream import HealthStreams
 from kubeletplugin.instance import Instance, hold_instance
 from kubeletplugin.metric import Metrics
@@ -91,7 +93,12 @@ class Plugin:
         self._metrics = Metrics(self._registry)
         self._recorder = EventRecorder(client, component=settings.driver_name, host=settings.node_name)
         self._events = Events(self._recorder, settings.node_name, asyncio.get_running_loop())
-        self._discovery = Discovery(backends, settings.sharing_policy)
+        self._judge = HealthJudge(
+            settings.plugin_dir / "health.json",
+            HoldPolicy(first_s=settings.recovery_hold_s),
+            boot_id=read_boot_id(),
+        )
+        self._discovery = Discovery(backends, settings.sharing_policy, self._judge)
         self._inventory = Inventory()
         self._checkpoint = Checkpoint(settings.claims_dir)
         names = Names(settings.driver_name)
@@ -152,6 +159,7 @@ class Plugin:
         )
         self._health_streams = HealthStreams(pool=settings.node_name)
         self._registration = Registration(driver=settings.driver_name, endpoint=str(settings.service_socket))
+        self._metrics.damped_health_changes.set_function(lambda: self._judge.damped)
         self._metrics.registered.set_function(lambda: self._registration.registered)
         self._metrics.prepared_claims.set_function(lambda: len(self._checkpoint))
 
@@ -184,6 +192,7 @@ class Plugin:
             self._discovery.run(self._settings.discovery_interval_s, self._devices_changed),
             self._recorder.run(),
             self._statuses.run(),
+            self._statuses.follow(self._checkpoint.list, self._settings.discovery_interval_s),
             self._keep_up(),
         )
 
@@ -231,7 +240,7 @@ class Plugin:
         before, self._inventory = self._inventory, catalog.inventory
         for change in diff_health(before, self._inventory):
             self._tell_health(change)
-        self._metrics.unhealthy_devices.set(sum(device.health is not None for device in self._inventory.devices))
+        self._metrics.set_health({device.name: device.health is None for device in self._inventory.devices})
         self._publisher.set_inventory(self._inventory)
         self._health_streams.set_inventory(self._inventory)
 
@@ -239,15 +248,15 @@ class Plugin:
         device = f"{self._settings.node_name}/{change.device}"
         if change.health is None:
             log.info("device well again", device=device)
+            self._events.inform("DeviceHealthy", f"device {device}: well again, and may be used")
             return
         log.warning("device unhealthy", device=device, reason=change.health.reason, message=change.health.message)
         self._events.warn("DeviceUnhealthy", f"device {device}: {change.health.reason}: {change.health.message}")
 
     async def _keep_up(self) -> None:
-        """Keep the node in line with its claims, and tell how their devices are, again and again."""
+        """Keep the node in line with its claims, again and again."""
         while True:
             await self._upkeep.work()
-            await self._statuses.refresh(self._checkpoint.list())
             await asyncio.sleep(self._settings.discovery_interval_s)
 
     async def _check_registered(self) -> str | None:
