@@ -92,8 +92,10 @@ def _partition_problem(device: PreparedDevice, beside: list[Holding], catalog: C
     if entry.partition.permanent:
         return None
     used = Counter(entry.partition.counters)
-    for _, other in beside:
-        if (found := catalog.find(other.device)) is not None and found.partition is not None:
-            used.update(found.partition.counters)
+    for ref, other in beside:
+        found = catalog.find(other.device)
+        if found is None or found.partition is None:
+            return f"{_held(device, [(ref, other)])}: what it takes is not known, since it is not offered any more"
+        used.update(found.partition.counters)
     short = [name for name, amount in sorted(used.items()) if amount > entry.device.counters.get(name, 0)]
     return f"{_held(device, beside)}: no {', '.join(short)} left" if short else None

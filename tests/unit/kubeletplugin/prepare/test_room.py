@@ -133,3 +133,11 @@ def test_partitions_that_an_administrator_made_exist_side_by_side() -> None:
         for each in made.partitions
     )
     validate_room(a_ref("new"), [first], [held("a", second)], catalog=catalog, slots=SLOTS)
+
+
+def test_a_partition_that_is_not_offered_any_more_keeps_its_holder_and_the_device() -> None:
+    odd = PreparedDevice(request="main", pool=NODE, device=f"{SPLIT.name}-3g-40gb-0", parent=SPLIT.name)
+    with pytest.raises(
+        DeviceBusyError, match=r"held by claim default/name-of-a \(UID a, .*: what it takes is not known"
+    ):
+        room([part(0)], held("a", odd))
