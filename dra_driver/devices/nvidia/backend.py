@@ -3,16 +3,15 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 import pynvml
-import structlog
 
 from cdi import ContainerEdits
 from dra_driver.api.config_v1alpha1 import Interval
-from dra_driver.devices.model import Device, Inventory, LeftOut, Partition
+from dra_driver.devices.model import Device, Health, Inventory, LeftOut, Partition
 from dra_driver.devices.nvidia.census import Census
 from dra_driver.devices.nvidia.driver_root import DriverRoot
 from dra_driver.devices.nvidia.edits import NvidiaEdits
@@ -27,15 +26,7 @@ from dra_driver.devices.nvidia.time_slice import NvidiaSmi
 from dra_driver.devices.partitioning import PartitionPolicy
 from dra_driver.errors import DeviceError
 
-log = structlog.get_logger(__name__)
-
 _SMI: Final = "nvidia-smi"
-_DEAD: Final = (
-    pynvml.NVML_ERROR_UNINITIALIZED,
-    pynvml.NVML_ERROR_DRIVER_NOT_LOADED,
-    pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH,
-    pynvml.NVML_ERROR_UNKNOWN,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,20 +64,25 @@ class NvidiaBackend:
         self._xids = XidWatch()
         self._census = Census(self._host.sysfs, self._xids)
         self._mig: Mig | None = None
+        self._last = Inventory()
 
     def read_inventory(self) -> Inventory:
-        """See `Backend.read_inventory`. A node without NVIDIA's driver has no devices, for as long as it has none."""
+        """See `Backend.read_inventory`. A node without NVIDIA's driver has no devices, until it has one.
+
+        Devices that were there stay while the driver is away, as during its update, but are unwell.
+        """
         with self._reading:
             nvml = self._library.open()
             if nvml is None:
-                return Inventory(left_out=self._explain_undriven())
+                return self._explain_absence()
             try:
                 devices, left_out = self._census.read(nvml)
             except pynvml.NVMLError as error:
                 self._close()
                 raise DeviceError(f"{NVML}: {explain_nvml_error(error)}") from error
             cut, uncut = self._cut(self._find_mig(nvml), devices)
-            return Inventory(devices=cut, left_out=left_out + uncut)
+            self._last = Inventory(devices=cut, left_out=left_out + uncut)
+            return self._last
 
     def wait_for_change(self, timeout_s: float) -> None:
         """See `Backend.wait_for_change`: an XID ends the wait."""
@@ -105,9 +101,9 @@ class NvidiaBackend:
         with self._opened(device) as mig:
             if partition is None:
                 mig.apply_whole(device)
-                return self._edits.render(device)
+                return self._edits.render(mig.read_minor(device))
             found = mig.find(device, partition)
-            return self._edits.render(device, MigInstance(found.gpu_instance, found.compute_instance))
+            return self._edits.render(mig.read_minor(device), MigInstance(found.gpu_instance, found.compute_instance))
 
     def apply_partition(self, device: Device, partition: Partition) -> None:
         """See `Backend.apply_partition`."""
@@ -144,7 +140,7 @@ class NvidiaBackend:
 
     def _find_mig(self, nvml: Any) -> Mig:
         if self._mig is None:
-            self._mig = Mig(nvml, self._notes, self._policy)
+            self._mig = Mig(nvml, self._notes, self._policy, pause=self._xids.paused)
         return self._mig
 
     def _cut(self, mig: Mig, devices: tuple[Device, ...]) -> tuple[tuple[Device, ...], tuple[LeftOut, ...]]:
@@ -172,10 +168,14 @@ class NvidiaBackend:
             raise DeviceError(f"{_SMI}: not below {str(root.path)!r}, want NVIDIA's driver with its programs")
         return NvidiaSmi(path, library=root.find_library(NVML))
 
-    def _explain_undriven(self) -> tuple[LeftOut, ...]:
-        """GPUs on the bus without a driver: such a node must not look like one without GPUs."""
+    def _explain_absence(self) -> Inventory:
+        """What there is without a driver. A node with GPUs on its bus must not look like one that has none."""
         why = self._library.absence or ""
-        return tuple(LeftOut(subject=address, problem=why) for address in find_undriven(self._host.sysfs))
+        if self._last.devices:
+            health = Health(reason="no-driver", message=why)
+            return Inventory(devices=tuple(replace(device, health=health) for device in self._last.devices))
+        undriven = find_undriven(self._host.sysfs)
+        return Inventory(left_out=tuple(LeftOut(subject=address, problem=why) for address in undriven))
 
     def _close(self) -> None:
         """Begin anew with the library at the next look: its driver was unloaded, or updated."""

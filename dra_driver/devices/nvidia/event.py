@@ -1,10 +1,11 @@
 """The XID events of cards: reported by NVML as they happen, remembered by card until somebody forgets them."""
 
+import contextlib
 import ctypes
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import pynvml
 import structlog
@@ -12,6 +13,9 @@ import structlog
 from dra_driver.devices.nvidia.nvml_error import explain_nvml_error
 
 log = structlog.get_logger(__name__)
+
+_PIECE_MS: Final = 100
+"""How long the library is let wait at once: so long does somebody wait who needs the events closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,8 @@ class XidWatch:
 
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _using: threading.Lock = field(default_factory=threading.Lock)
+    _turn: threading.Condition = field(default_factory=threading.Condition)
+    _pausing: int = 0
     _xids: dict[str, int] = field(default_factory=dict)
     _watched: _Watched | None = None
 
@@ -47,15 +53,22 @@ class XidWatch:
 
         Raises NVMLError if the library is in trouble. A card that reports no events is passed over.
         """
-        with self._using:
-            watched = self._watch(nvml, cards)
-            try:
-                event = nvml.nvmlEventSetWait(watched.events, max(int(timeout_s * 1000), 0))
-            except pynvml.NVMLError as error:
-                if error.value == pynvml.NVML_ERROR_TIMEOUT:
-                    return False
-                self._watched = None
-                raise
+        left_ms = max(int(timeout_s * 1000), 0)
+        while True:
+            with self._turn:
+                self._turn.wait_for(lambda: not self._pausing)
+            with self._using:
+                watched = self._watch(nvml, cards)
+                try:
+                    event = nvml.nvmlEventSetWait(watched.events, min(left_ms, _PIECE_MS))
+                    break
+                except pynvml.NVMLError as error:
+                    if error.value != pynvml.NVML_ERROR_TIMEOUT:
+                        self._watched = None
+                        raise
+            left_ms -= _PIECE_MS
+            if left_ms <= 0:
+                return False
         identity = watched.cards.get(_address(event.device))
         if identity is None or event.eventType != pynvml.nvmlEventTypeXidCriticalError:
             return True
@@ -65,9 +78,23 @@ class XidWatch:
         return True
 
     def stop(self) -> None:
-        """Give the set of events back, before the library is closed. Waits for the thread that waits."""
-        with self._using:
-            self._free()
+        """Give the set of events back, before the library is closed."""
+        with self.paused():
+            pass
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Have no set of events open meanwhile: what is open keeps a card's mode from being switched."""
+        with self._turn:
+            self._pausing += 1
+        try:
+            with self._using:
+                self._free()
+                yield
+        finally:
+            with self._turn:
+                self._pausing -= 1
+                self._turn.notify_all()
 
     def _watch(self, nvml: Any, cards: Mapping[str, Any]) -> _Watched:
         addresses = {_address(handle): identity for identity, handle in cards.items()}

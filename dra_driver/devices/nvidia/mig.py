@@ -32,7 +32,7 @@ from dra_driver.devices.nvidia.mig_reader import (
     read_mig_enabled,
     read_profiles,
 )
-from dra_driver.devices.nvidia.mig_switch import MigSwitch
+from dra_driver.devices.nvidia.mig_switch import MigSwitch, Pause
 from dra_driver.devices.nvidia.nvml_error import device_errors
 from dra_driver.devices.nvidia.placement import GpuProfile, Placements, build_placements
 from dra_driver.devices.partitioning import PartitionPolicy, plan_partitions
@@ -54,13 +54,16 @@ class Mig:
     """The MIG partitions of a node's cards. Methods may be called from several threads and processes at once.
 
     Every failure is a `DeviceError`. A `device` is a card as its backend read it, with its UUID and memory.
+    During `pause`, this process itself has nothing open that would keep a card's mode as it is.
     """
 
-    def __init__(self, nvml: Library, notes: MigNotes, policy: PartitionPolicy) -> None:
+    def __init__(
+        self, nvml: Library, notes: MigNotes, policy: PartitionPolicy, *, pause: Pause = contextlib.nullcontext
+    ) -> None:
         self._nvml = nvml
         self._notes = notes
         self._policy = policy
-        self._switch = MigSwitch(nvml, notes)
+        self._switch = MigSwitch(nvml, notes, pause)
         self._guard = threading.Lock()
         self._cards: dict[str, tuple[tuple[GpuProfile, ...], Placements]] = {}
 
@@ -132,6 +135,11 @@ class Mig:
                 raise DeviceError(f"partition {name}: does not exist, want it made first")
             made = self._require_mig_device(name, card, found)
             return MigInstance(made.gpu_instance, made.compute_instance, made.uuid)
+
+    def read_minor(self, device: Device) -> Device:
+        """Return a card with the minor number that it has now: switching the mode may change it."""
+        with device_errors(f"device {device.name}"):
+            return replace(device, minor=int(self._nvml.nvmlDeviceGetMinorNumber(self._find_card(device))))
 
     def _read_existing(
         self, device: Device, card: Handle, profiles: Sequence[GpuProfile], placements: Placements

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Final
 
 import pynvml
@@ -15,6 +16,7 @@ from dra_driver.errors import DeviceError, StateError
 
 log = structlog.get_logger(__name__)
 
+Pause = Callable[[], AbstractContextManager[object]]
 HasInstances = Callable[[Device, Handle], bool]
 
 _HOPPER: Final = 9
@@ -22,11 +24,15 @@ _HOPPER: Final = 9
 
 
 class MigSwitch:
-    """The MIG mode of cards. The note of a card has its name. Callers hold the lock of the notes."""
+    """The MIG mode of cards. The note of a card has its name. Callers hold the lock of the notes.
 
-    def __init__(self, nvml: Library, notes: MigNotes) -> None:
+    During `pause`, this process itself has nothing open that would keep a mode as it is.
+    """
+
+    def __init__(self, nvml: Library, notes: MigNotes, pause: Pause) -> None:
         self._nvml = nvml
         self._notes = notes
+        self._pause = pause
 
     def is_resetless(self, device: Device, card: Handle) -> bool:
         """Whether the mode can be switched without a reset: as the library says, else by the card's generation."""
@@ -93,11 +99,20 @@ class MigSwitch:
 
     def _set(self, device: Device, card: Handle, mode: int) -> None:
         """Set the mode. The library may accept it and say in the same breath that it did not take hold."""
-        status = self._nvml.nvmlDeviceSetMigMode(card, mode)
+        status = self._try_set(card, mode)
+        if status == pynvml.NVML_ERROR_IN_USE:
+            with self._pause():
+                status = self._try_set(card, mode)
         if status != pynvml.NVML_SUCCESS:
             raise pynvml.NVMLError(status)
         if read_mig_enabled(self._nvml, card) != (mode == pynvml.NVML_DEVICE_MIG_ENABLE):
             raise DeviceError(f"device {device.name}: its MIG mode is not changed by setting it")
+
+    def _try_set(self, card: Handle, mode: int) -> int:
+        try:
+            return int(self._nvml.nvmlDeviceSetMigMode(card, mode))
+        except pynvml.NVMLError_InUse:
+            return int(pynvml.NVML_ERROR_IN_USE)
 
     def _take_back(self, device: Device, card: Handle) -> None:
         """Leave no change pending that a later reset would bring about."""

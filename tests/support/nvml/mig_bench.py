@@ -1,6 +1,7 @@
 """A machine with MIG, the driver's side of it, and a count of everything that it does to the outside."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,7 @@ class MigBench:
         self.directory = directory
         self.boot_id = "boot-1"
         self.mode = mode
+        self.watches = False
         self.mig = self.restart()
 
     @property
@@ -99,8 +101,18 @@ class MigBench:
         return self.nvml.layout(self.gpu)
 
     def restart(self) -> Mig:
-        self.mig = Mig(self.nvml, self.open_notes(), PartitionPolicy(default=self.mode))
+        self.mig = Mig(self.nvml, self.open_notes(), PartitionPolicy(default=self.mode), pause=self._pause)
         return self.mig
+
+    def watch(self) -> None:
+        """Have the card open in the driver's own process, as it is while it waits for events."""
+        self.watches = self.gpu.monitored = True
+
+    @contextlib.contextmanager
+    def _pause(self) -> Iterator[None]:
+        watched, self.gpu.monitored = self.gpu.monitored, self.gpu.monitored and not self.watches
+        yield
+        self.gpu.monitored = watched
 
     def open_notes(self) -> MigNotes:
         return CountedNotes(self.directory, self.boot_id, self.nvml.effects)

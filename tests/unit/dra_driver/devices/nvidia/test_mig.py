@@ -309,6 +309,20 @@ def test_a_switch_that_does_not_take_hold_is_taken_back(h100: MigBench) -> None:
     assert h100.notes() == []
 
 
+def test_the_drivers_own_watch_does_not_keep_a_card_from_being_switched(h100: MigBench) -> None:
+    partition = h100.partition()
+    h100.watch()
+    h100.mig.apply(h100.card, partition)
+    assert pending(h100) == (True, True)
+    h100.mig.undo(h100.card, partition)
+    assert pending(h100) == (False, False)
+
+
+def test_the_minor_number_is_read_afresh(h100: MigBench) -> None:
+    h100.gpu.minor = 5
+    assert h100.mig.read_minor(h100.card).minor == 5
+
+
 def test_a_card_that_cannot_be_switched_back_at_once_is_before_it_is_used_whole(h100: MigBench) -> None:
     partition = h100.partition()
     h100.mig.apply(h100.card, partition)
