@@ -96,7 +96,7 @@ class Plugin:
         self._judge = HealthJudge(
             settings.plugin_dir / "health.json",
             HoldPolicy(first_s=settings.recovery_hold_s),
-            boot_id=read_boot_id(),
+            boot_id=read_boot_id(settings.boot_id_path),
         )
         self._discovery = Discovery(backends, settings.sharing_policy, self._judge)
         self._inventory = Inventory()

@@ -114,6 +114,15 @@ def run(  # noqa: PLR0913  a flag each
         bool, typer.Option(help="Give containers a file about the devices of each request (KEP-5304).")
     ] = False,
     discovery_interval: Annotated[float, typer.Option(help="Seconds between two looks at the devices.")] = 5.0,
+    recovery_hold: Annotated[
+        float,
+        typer.Option(
+            help="Seconds that a device must stay well until its unhealthy taint goes; doubled each time it fell ill."
+        ),
+    ] = 60.0,
+    coexistence: Annotated[
+        bool, typer.Option(help="Taint devices that a device plugin or another DRA driver of the vendor serves, too.")
+    ] = True,
     http_address: HttpAddress = ":8080",
     log_level: LeastLevel = LogLevel.INFO,
     log_format: LineFormat = LogFormat.AUTO,
@@ -146,6 +155,8 @@ def run(  # noqa: PLR0913  a flag each
         partitions=partitions,
         partitions_of=tuple(partitions_of or ()),
         discovery_interval_s=discovery_interval,
+        recovery_hold_s=recovery_hold,
+        coexistence=coexistence,
         http_address=http_address,
     )
     try:

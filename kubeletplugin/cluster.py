@@ -56,6 +56,10 @@ class Events:
         """Send a Warning about the Node."""
         self._record(self._node, reason, message)
 
+    def inform(self, reason: str, message: str) -> None:
+        """Send an Event about the Node that nobody has to act on."""
+        self._record(self._node, reason, message, EventType.NORMAL)
+
     def record_claim_failure(self, ref: ClaimRef, reason: str, message: str) -> None:
         """Send a Warning about a claim."""
         claim = ObjectReference(
@@ -67,7 +71,7 @@ class Events:
         )
         self._record(claim, reason, message)
 
-    def _record(self, target: ObjectReference, reason: str, message: str) -> None:
-        self._loop.call_soon_threadsafe(
-            lambda: self._recorder.record(target, reason, message, type=EventType.WARNING)
-        )  # fmt: skip
+    def _record(
+        self, target: ObjectReference, reason: str, message: str, event_type: EventType = EventType.WARNING
+    ) -> None:
+        self._loop.call_soon_threadsafe(lambda: self._recorder.record(target, reason, message, type=event_type))

@@ -1,8 +1,10 @@
 """Looks at the node's devices again and again, so that what is added, removed or unwell is noticed while it runs."""
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
+from typing import Final, Protocol
 
 import structlog
 
@@ -14,6 +16,17 @@ from kubeletplugin.catalog import Catalog, build_catalog
 
 log = structlog.get_logger(__name__)
 
+GATHER_S: Final = 0.02
+"""How long events of the hardware are gathered before a look, so that many of them are one."""
+
+
+class Judge(Protocol):
+    """Who decides which devices are well."""
+
+    def judge(self, inventories: Sequence[Inventory]) -> list[Inventory]:
+        """Return the inventories with the health that counts, in the same order."""
+        ...
+
 
 class Discovery:
     """The devices of all backends, as last seen, with their sharing strategies.
@@ -21,9 +34,12 @@ class Discovery:
     A backend that fails keeps what it last reported.
     """
 
-    def __init__(self, backends: Sequence[Backend], sharing: SharingPolicy | None = None) -> None:
+    def __init__(
+        self, backends: Sequence[Backend], sharing: SharingPolicy | None = None, judge: Judge | None = None
+    ) -> None:
         self._backends = tuple(backends)
         self._sharing = sharing or SharingPolicy()
+        self._judge = judge
         self._reading = threading.Lock()
         self._seen: dict[str, Inventory] = {}
         self._catalog: Catalog | None = None
@@ -35,22 +51,43 @@ class Discovery:
     def read(self) -> Catalog:
         """Ask every backend, and return what they see."""
         with self._reading:
-            inventories = [
-                (backend, apply_policy(self._read_backend(backend), self._sharing)) for backend in self._backends
-            ]
-            self._catalog = build_catalog(inventories)
+            inventories = [apply_policy(self._read_backend(backend), self._sharing) for backend in self._backends]
+            if self._judge is not None:
+                inventories = self._judge.judge(inventories)
+            self._catalog = build_catalog(zip(self._backends, inventories, strict=True))
             return self._catalog
 
     async def run(self, interval_s: float, changed: Callable[[Catalog], None]) -> None:
-        """Read every `interval_s` seconds, for ever; call `changed` with the first catalog and each different one."""
+        """Read when a backend knows of something new, and every `interval_s` seconds, for ever.
+
+        Calls `changed` with the first catalog and each different one. The threads that wait for the backends are
+        nobody's concern at the end: each ends by itself within `interval_s`, and a process does not wait for them.
+        """
         last: Inventory | None = None
-        while True:
-            catalog = await asyncio.to_thread(self.read)
-            if catalog.inventory != last:
-                last = catalog.inventory
-                log.info("devices found", devices=len(last.devices), left_out=len(last.left_out))
-                changed(catalog)
-            await asyncio.sleep(interval_s)
+        news, ended = asyncio.Event(), threading.Event()
+        loop = asyncio.get_running_loop()
+
+        def tell() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for news any more
+                loop.call_soon_threadsafe(news.set)
+
+        for backend in self._backends:
+            arguments = (backend, interval_s, tell, ended)
+            threading.Thread(target=_wait_for_news, args=arguments, name=f"wait-{backend.name}", daemon=True).start()
+        try:
+            while True:
+                news.clear()
+                catalog = await asyncio.to_thread(self.read)
+                if catalog.inventory != last:
+                    last = catalog.inventory
+                    log.info("devices found", devices=len(last.devices), left_out=len(last.left_out))
+                    changed(catalog)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(interval_s):
+                        await news.wait()
+                await asyncio.sleep(GATHER_S)
+        finally:
+            ended.set()
 
     def _read_backend(self, backend: Backend) -> Inventory:
         try:
@@ -62,3 +99,14 @@ class Discovery:
             return Inventory(devices=last.devices, left_out=(*last.left_out, left_out))
         self._seen[backend.name] = inventory
         return inventory
+
+
+def _wait_for_news(backend: Backend, interval_s: float, tell: Callable[[], None], ended: threading.Event) -> None:
+    """Tell of everything that may be new, until told to end. A backend that cannot wait is looked at in turn."""
+    while not ended.is_set():
+        try:
+            backend.wait_for_change(interval_s)
+        except DeviceError as error:
+            log.warning("backend reports no events", backend=backend.name, error=str(error))
+            ended.wait(interval_s)
+        tell()

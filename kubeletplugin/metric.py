@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -64,6 +64,17 @@ class Metrics:
         self.unhealthy_devices = Gauge(
             "dra_kubeletplugin_unhealthy_devices", "Whole devices that should not be used.", registry=registry
         )
+        self._device_healthy = Gauge(
+            "dra_kubeletplugin_device_healthy",
+            "1 while the whole device may be used, 0 while it is unhealthy.",
+            ["device"],
+            registry=registry,
+        )
+        self.damped_health_changes = Gauge(
+            "dra_kubeletplugin_damped_health_changes",
+            "Changes of devices' health that were held back, since a device must stay well to count as well.",
+            registry=registry,
+        )
         self.registered = Gauge(
             "dra_kubeletplugin_registered", "1 while the kubelet has accepted the plugin.", registry=registry
         )
@@ -73,6 +84,13 @@ class Metrics:
             for result in RESULTS:
                 self._total[name].labels(result)
                 self._seconds[name].labels(result)
+
+    def set_health(self, healthy: Mapping[str, bool]) -> None:
+        """Say which devices there are, and whether they are well. Those that are gone lose their series."""
+        self._device_healthy.clear()
+        for device, is_healthy in healthy.items():
+            self._device_healthy.labels(device).set(is_healthy)
+        self.unhealthy_devices.set(len(healthy) - sum(healthy.values()))
 
     @contextlib.contextmanager
     def operation(self, name: str) -> Iterator[Operation]:

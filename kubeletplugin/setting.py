@@ -71,6 +71,8 @@ class Settings:
     partitions: PartitionMode = DEFAULT_PARTITION_MODE
     partitions_of: tuple[str, ...] = ()
     discovery_interval_s: float = 5.0
+    recovery_hold_s: float = 60.0
+    coexistence: bool = True
     http_address: str = ":8080"
     boot_id_path: Path = BOOT_ID_PATH
 
@@ -148,6 +150,8 @@ def _problems(settings: Settings) -> Iterator[str]:
     if not 0 < settings.discovery_interval_s < math.inf:
         yield f"--discovery-interval: {settings.discovery_interval_s} seconds, want more than 0"
     yield from _policy_problems(settings)
+    if not 0 <= settings.recovery_hold_s < math.inf:
+        yield f"--recovery-hold: {settings.recovery_hold_s} seconds, want at least 0"
     for socket in (settings.service_socket, settings.registration_socket):
         if (length := len(str(socket).encode())) > SOCKET_PATH_LIMIT:
             yield f"{socket}: {length} bytes, want a socket path of at most {SOCKET_PATH_LIMIT}; shorten --kubelet-dir"

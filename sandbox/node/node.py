@@ -71,6 +71,7 @@ class SimulatedNode:
                 profile=self._settings.profile, overrides=self.overrides, dev_dir=self.folder / "dev"
             ),
             discovery_interval_s=self._settings.discovery_interval_s,
+            recovery_hold_s=0.0,
             http_address="127.0.0.1:0",
         )
 

@@ -56,6 +56,7 @@ class PluginProcess:
             "simulated_overrides": self.overrides_file,
             "simulated_dev_dir": DEVICE_DIR,
             "discovery_interval": 0.5,
+            "recovery_hold": 0,
             "log_level": "debug",
             **flags,
         }

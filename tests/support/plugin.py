@@ -78,6 +78,7 @@ class PluginNode:
             "simulated_overrides": self.overrides,
             "simulated_dev_dir": self.folder / "dev",
             "discovery_interval": 0.05,
+            "recovery_hold": 0,
             "http_address": "127.0.0.1:0",
         }
         return [

@@ -42,4 +42,5 @@ def explain_xid(xid: int) -> Health | None:
     """Return what an XID means for the card's health; None if it means nothing, or NVML tells it better."""
     if xid in PROGRAM_XIDS or xid in COUNTED_XIDS:
         return None
-    return Health(reason=f"xid-{xid}", message=f"XID {xid}: {_MEANINGS.get(xid, 'error of the card or its driver')}")
+    message = f"XID {xid}: {_MEANINGS.get(xid, 'error of the card or its driver')}"
+    return Health(reason=f"xid-{xid}", message=message, event=True)

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from dra_driver.devices.model import Health, Inventory
-from kubeletplugin.health import HealthChange, diff_health
+from kubeletplugin.health.change import HealthChange, diff_health
 from tests.support.builder import a_device
 
 ILL = Health(reason="xid-79", message="fell off the bus")

@@ -1,0 +1,78 @@
+"""Verdicts on disk, so that a plugin that starts knows what the last one knew: one small file."""
+
+from pathlib import Path
+
+import msgspec
+
+from dra_driver.api.meta_v1 import Wire
+from dra_driver.devices.model import DeviceName, Health
+from dra_driver.errors import StateError, explain_os_error
+from dra_driver.file import write_file
+from kubeletplugin.health.verdict import Memory
+
+VERSION = 1
+
+
+class DeviceRecord(Wire, frozen=True, kw_only=True):
+    """One device that was ill; times are of the clock that counts from the boot."""
+
+    name: str
+    reason: str
+    message: str
+    event: bool = False
+    illnesses: int = 1
+    well_since_s: float | None = None
+    is_ill: bool = False
+    proven: bool = False
+
+
+class HealthRecord(Wire, frozen=True, kw_only=True):
+    """The file."""
+
+    version: int
+    boot_id: str = ""
+    devices: tuple[DeviceRecord, ...] = ()
+
+
+def read_memories(path: Path) -> tuple[dict[DeviceName, Memory], str]:
+    """Return what is remembered and the boot in which it was written. No file is nothing. Raises StateError."""
+    try:
+        record = msgspec.json.decode(path.read_bytes(), type=HealthRecord)
+    except FileNotFoundError:
+        return {}, ""
+    except OSError as error:
+        raise StateError(f"{path}: {explain_os_error(error)}") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise StateError(f"{path}: {error}") from error
+    if record.version != VERSION:
+        raise StateError(f"{path}: version {record.version}, want {VERSION}")
+    return {DeviceName(each.name): _memory(each) for each in record.devices}, record.boot_id
+
+
+def write_memories(path: Path, memories: dict[DeviceName, Memory], boot_id: str) -> None:
+    """Replace the file. Raises StateError."""
+    devices = tuple(_record(name, memories[name]) for name in sorted(memories))
+    write_file(path, msgspec.json.encode(HealthRecord(version=VERSION, boot_id=boot_id, devices=devices)))
+
+
+def _memory(record: DeviceRecord) -> Memory:
+    return Memory(
+        health=Health(reason=record.reason, message=record.message, event=record.event),
+        illnesses=max(record.illnesses, 1),
+        well_since_s=record.well_since_s,
+        is_ill=record.is_ill,
+        proven=record.proven,
+    )
+
+
+def _record(name: DeviceName, memory: Memory) -> DeviceRecord:
+    return DeviceRecord(
+        name=name,
+        reason=memory.health.reason,
+        message=memory.health.message,
+        event=memory.health.event,
+        illnesses=memory.illnesses,
+        well_since_s=memory.well_since_s,
+        is_ill=memory.is_ill,
+        proven=memory.proven,
+    )

@@ -1,0 +1,93 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dra_driver.devices.model import Health, Inventory
+from kubeletplugin.health.judge import HealthJudge
+from kubeletplugin.health.verdict import HoldPolicy
+from tests.support.builder import a_device
+
+XID = Health(reason="xid-79", message="fell off the bus", event=True)
+CARD = a_device()
+
+
+class Node:
+    """A node whose plugin is restarted, and which is booted."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.now_s = 100.0
+        self.start("boot-1")
+
+    def start(self, boot_id: str | None) -> None:
+        self.judge = HealthJudge(self.path, HoldPolicy(first_s=10), boot_id=boot_id, clock=lambda: self.now_s)
+
+    def look(self, health: Health | None) -> Health | None:
+        (inventory,) = self.judge.judge([Inventory(devices=(replace(CARD, health=health),))])
+        return inventory.devices[0].health
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path / "health.json")
+
+
+def test_nothing_is_written_while_all_are_well(node: Node) -> None:
+    assert node.look(None) is None
+    assert not node.path.exists()
+
+
+def test_the_verdict_survives_a_restart_and_a_reboot_gives_a_chance(node: Node) -> None:
+    node.look(XID)
+    node.start("boot-1")
+    node.now_s += 10_000
+    assert node.look(None) == XID
+    node.start("boot-2")
+    node.now_s = 3.0
+    assert node.look(None) == XID
+    node.now_s = 13.0
+    assert node.look(None) is None
+
+
+def test_a_second_restart_after_the_reboot_keeps_the_chance(node: Node) -> None:
+    node.look(XID)
+    node.start("boot-2")
+    node.now_s = 3.0
+    node.look(None)
+    node.start("boot-2")
+    node.now_s = 13.0
+    assert node.look(None) is None
+
+
+def test_an_unknown_boot_is_no_reboot(node: Node) -> None:
+    node.look(XID)
+    node.start(None)
+    node.now_s += 10_000
+    assert node.look(None) == XID
+
+
+def test_looking_again_writes_nothing(node: Node) -> None:
+    node.look(XID)
+    before = node.path.stat().st_ino
+    node.look(XID)
+    node.start("boot-1")
+    node.look(XID)
+    assert node.path.stat().st_ino == before
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"version":2}', b"\xff\xfe", b'{"version":1,"devices":[{}]}'])
+def test_a_corrupt_file_is_as_none_and_replaced(node: Node, content: bytes) -> None:
+    node.path.write_bytes(content)
+    assert node.look(None) is None
+    assert node.look(XID) == XID
+    node.start("boot-1")
+    assert node.look(None) == XID
+
+
+def test_a_file_that_cannot_be_written_stops_nobody_and_is_written_later(tmp_path: Path) -> None:
+    node = Node(tmp_path / "missing" / "health.json")
+    assert node.look(XID) == XID
+    node.path.parent.mkdir()
+    assert node.look(XID) == XID
+    assert node.path.exists()
