@@ -1,0 +1,273 @@
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pynvml
+import pytest
+
+from dra_driver.devices.model import Device, Inventory, Link
+from dra_driver.devices.nvidia.backend import NvidiaBackend
+from dra_driver.devices.partitioning import PartitionMode, PartitionPolicy
+from dra_driver.errors import DeviceError
+from tests.support.nvml.machine import (
+    Fabric,
+    Gpu,
+    a_t4_machine,
+    a_unified_machine,
+    an_a100_machine,
+    an_h100_machine,
+    an_l40s_machine,
+)
+from tests.support.nvml.node import NvidiaNode
+
+WHOLE_ONLY = PartitionPolicy(default=PartitionMode.NONE)
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> NvidiaNode:
+    return NvidiaNode(tmp_path, an_l40s_machine())
+
+
+@pytest.fixture
+def backend(node: NvidiaNode) -> NvidiaBackend:
+    return node.open()
+
+
+def healths(inventory: Inventory) -> list[str | None]:
+    return [device.health.reason if device.health else None for device in inventory.devices]
+
+
+def test_an_h100_is_read_whole(tmp_path: Path) -> None:
+    device = NvidiaNode(tmp_path, an_h100_machine()).open(WHOLE_ONLY).read_inventory().devices[4]
+    assert replace(device, counters={}) == Device(
+        vendor="nvidia",
+        type=device.type,
+        identity="GPU-16370004-dc81-5164-48de-5007ee7e9f15",
+        model="H100",
+        family="hopper",
+        product_name="NVIDIA H100 80GB HBM3",
+        uuid="GPU-16370004-dc81-5164-48de-5007ee7e9f15",
+        serial="1652823054324",
+        index=4,
+        minor=4,
+        memory=81559 << 20,
+        memory_type="HBM3",
+        compute_capability="9.0",
+        compute_units=132,
+        driver_version="570.195.03",
+        runtime_version="12.8",
+        link=Link(domain="GPU-16370000-dc81-5164-48de-5007ee7e9f15", type="NVLink", full_mesh=True),
+        share_enforcement=device.share_enforcement,
+        numa_node=1,
+        pcie_root="pci0000:97",
+        pci_bus_id="0000:9d:00.0",
+    )
+
+
+def test_what_a_machine_does_not_know_is_absent(tmp_path: Path) -> None:
+    [device] = NvidiaNode(tmp_path, a_unified_machine()).open().read_inventory().devices
+    assert (device.memory, device.serial, device.numa_node, device.link, device.health) == (None,) * 5
+    assert (device.model, device.memory_type, device.pci_bus_id) == ("GB10", "LPDDR5X", "000f:01:00.0")
+
+
+def test_a_card_in_a_fabric_beyond_the_node_names_its_clique(tmp_path: Path) -> None:
+    machine = an_h100_machine()
+    for gpu in machine.gpus:
+        gpu.fabric = Fabric(cluster=bytes(range(16)), clique=7)
+    machine.gpus[0].fabric = Fabric(cluster=bytes(range(16)), state=pynvml.NVML_GPU_FABRIC_STATE_IN_PROGRESS)
+    first, second, *_ = NvidiaNode(tmp_path, machine).open().read_inventory().devices
+    assert first.fabric_domain is None
+    assert second.fabric_domain == "00010203-0405-0607-0809-0a0b0c0d0e0f.7"
+    assert second.link is not None
+    assert second.link.domain == second.fabric_domain
+
+
+def test_a_node_without_nvidia_has_no_devices_and_no_complaint(tmp_path: Path) -> None:
+    machine = an_l40s_machine()
+    machine.gpus.clear()
+    assert NvidiaNode(tmp_path, machine, installed=False).open().read_inventory() == Inventory()
+
+
+def test_cards_without_a_driver_are_named_and_found_once_it_is_installed(tmp_path: Path) -> None:
+    node = NvidiaNode(tmp_path, a_t4_machine(), installed=False)
+    backend = node.open()
+    [left_out] = backend.read_inventory().left_out
+    assert left_out.subject == "0000:00:1e.0"
+    assert left_out.problem.startswith("libnvidia-ml.so.1: not below '/'")
+    node.install()
+    inventory = backend.read_inventory()
+    assert [device.model for device in inventory.devices] == ["T4"]
+    assert inventory.left_out == ()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        "nvmlDeviceGetHandleByIndex",
+        "nvmlDeviceGetUUID",
+        "nvmlDeviceGetName",
+        "nvmlDeviceGetPciInfo",
+        "nvmlDeviceGetMemoryInfo",
+        "nvmlDeviceGetSerial",
+    ],
+)
+def test_a_card_that_cannot_be_read_is_left_out_alone(node: NvidiaNode, function: str) -> None:
+    gpu = node.machine.gpus[1]
+    node.nvml.fail(function, pynvml.NVML_ERROR_UNKNOWN, gpu=gpu)
+    inventory = node.open().read_inventory()
+    assert [device.index for device in inventory.devices] == [0, 2, 3]
+    assert [(each.subject, each.problem) for each in inventory.left_out] == [("GPU 1", "NVML: unknown error")]
+
+
+def test_a_card_that_stops_answering_stays_unwell_and_its_links_stay(tmp_path: Path) -> None:
+    node = NvidiaNode(tmp_path, an_h100_machine())
+    backend = node.open()
+    before = backend.read_inventory()
+    node.machine.gpus[0].lost = True
+    after = backend.read_inventory()
+    assert healths(after) == ["gpu-lost"] + [None] * 7
+    assert [device.link for device in after.devices] == [device.link for device in before.devices]
+    assert after.left_out == ()
+    node.machine.gpus[0].lost = False
+    assert backend.read_inventory() == before
+
+
+def test_a_card_that_answers_nonsense_is_unwell(node: NvidiaNode, backend: NvidiaBackend) -> None:
+    backend.read_inventory()
+    node.nvml.fail("nvmlDeviceGetMemoryInfo", pynvml.NVML_ERROR_UNKNOWN, gpu=node.machine.gpus[2], times=1)
+    assert healths(backend.read_inventory()) == [None, None, "unreadable", None]
+    assert healths(backend.read_inventory()) == [None] * 4
+
+
+def _remap_failed(gpu: Gpu) -> None:
+    gpu.remap_failed = True
+
+
+def _remap_pending(gpu: Gpu) -> None:
+    gpu.remap_pending = True
+
+
+def _wants_reboot(gpu: Gpu) -> None:
+    gpu.recovery_action = pynvml.NVML_GPU_RECOVERY_ACTION_NODE_REBOOT
+
+
+def _wants_something_new(gpu: Gpu) -> None:
+    gpu.recovery_action = 99
+
+
+def _weighed_errors(gpu: Gpu) -> None:
+    gpu.uncorrected = 3
+
+
+def _old_driver_with_errors(gpu: Gpu) -> None:
+    gpu.uncorrected, gpu.recovery_action = 3, None
+
+
+def _pages_to_retire(gpu: Gpu) -> None:
+    gpu.remapping, gpu.retirement_pending = False, True
+
+
+@pytest.mark.parametrize(
+    ("ail", "reason"),
+    [
+        (_remap_failed, "row-remap-failed"),
+        (_remap_pending, "row-remap-pending"),
+        (_wants_reboot, "needs-reboot"),
+        (_wants_something_new, "needs-recovery"),
+        (_weighed_errors, None),
+        (_old_driver_with_errors, "ecc-uncorrected"),
+        (_pages_to_retire, "page-retirement-pending"),
+    ],
+)
+def test_a_card_says_of_itself_that_it_is_unwell(
+    node: NvidiaNode, backend: NvidiaBackend, ail: Callable[[Gpu], None], reason: str | None
+) -> None:
+    ail(node.machine.gpus[1])
+    assert healths(backend.read_inventory()) == [None, reason, None, None]
+
+
+def test_an_xid_of_the_card_ends_the_wait_and_makes_it_unwell_until_it_was_reset(
+    node: NvidiaNode, backend: NvidiaBackend
+) -> None:
+    backend.read_inventory()
+    backend.wait_for_change(0)
+    gpu = node.machine.gpus[3]
+    node.nvml.emit(gpu, 48)
+    backend.wait_for_change(30)
+    assert healths(backend.read_inventory()) == [None, None, None, "xid-48"]
+    gpu.lost = True
+    backend.read_inventory()
+    gpu.lost = False
+    assert healths(backend.read_inventory()) == [None] * 4
+
+
+def test_an_xid_that_comes_during_the_wait_ends_it(node: NvidiaNode, backend: NvidiaBackend) -> None:
+    backend.read_inventory()
+    backend.wait_for_change(0)
+    waiter = threading.Thread(target=backend.wait_for_change, args=(50,))
+    waiter.start()
+    node.nvml.emit(node.machine.gpus[0], 79)
+    waiter.join(30)
+    assert not waiter.is_alive()
+    assert healths(backend.read_inventory())[0] == "xid-79"
+
+
+@pytest.mark.parametrize("xid", [13, 31, 43, 45, 63, 94, 154])
+def test_an_xid_of_a_program_leaves_the_card_well(node: NvidiaNode, backend: NvidiaBackend, xid: int) -> None:
+    backend.read_inventory()
+    backend.wait_for_change(0)
+    node.nvml.emit(node.machine.gpus[0], xid)
+    backend.wait_for_change(30)
+    assert healths(backend.read_inventory()) == [None] * 4
+
+
+def test_a_card_that_reports_no_events_does_not_keep_the_others_from_it(node: NvidiaNode) -> None:
+    node.nvml.fail("nvmlDeviceRegisterEvents", pynvml.NVML_ERROR_NOT_SUPPORTED, gpu=node.machine.gpus[0])
+    backend = node.open()
+    backend.read_inventory()
+    backend.wait_for_change(0)
+    node.nvml.emit(node.machine.gpus[1], 79)
+    backend.wait_for_change(30)
+    assert healths(backend.read_inventory())[1] == "xid-79"
+
+
+def test_a_node_without_devices_waits_out_the_time(tmp_path: Path) -> None:
+    backend = NvidiaNode(tmp_path, a_t4_machine(), installed=False).open()
+    backend.wait_for_change(0)
+
+
+def test_a_driver_that_is_loaded_anew_is_followed(node: NvidiaNode, backend: NvidiaBackend) -> None:
+    before = backend.read_inventory()
+    backend.wait_for_change(0)
+    node.machine.loaded = False
+    with pytest.raises(DeviceError):
+        backend.read_inventory()
+    unloaded = backend.read_inventory()
+    assert healths(unloaded) == ["no-driver"] * 4
+    assert [replace(device, health=None) for device in unloaded.devices] == list(before.devices)
+    node.machine.loaded = True
+    assert backend.read_inventory() == before
+    node.nvml.emit(node.machine.gpus[0], 79)
+    backend.wait_for_change(0)
+    assert backend.read_inventory() == before
+
+
+def test_an_a100_outside_mig_mode_is_offered_whole_only(tmp_path: Path) -> None:
+    for device in NvidiaNode(tmp_path, an_a100_machine()).open().read_inventory().devices:
+        assert device.offered_whole
+        assert device.partitions == ()
+
+
+def test_a_card_whose_partitions_cannot_be_read_is_left_out_alone(tmp_path: Path) -> None:
+    node = NvidiaNode(tmp_path, an_a100_machine(mig=True))
+    node.nvml.fail("nvmlDeviceGetMigMode", pynvml.NVML_ERROR_UNKNOWN, gpu=node.machine.gpus[0])
+    inventory = node.open().read_inventory()
+    assert len(inventory.devices) == 7
+    assert len(inventory.left_out) == 1
+
+
+def test_a_program_of_the_driver_that_is_not_there_is_named(backend: NvidiaBackend) -> None:
+    [device, *_] = backend.read_inventory().devices
+    with pytest.raises(DeviceError, match="nvidia-smi: not below '/'"):
+        backend.undo_time_slice(device)
