@@ -8,7 +8,7 @@ import pytest
 
 from tests.cluster.cluster import Cluster
 from tests.cluster.image import BUSYBOX
-from tests.cluster.plugin import PluginProcess
+from tests.cluster.plugin import NAMESPACE, PluginProcess
 from tests.cluster.scenario import held, run_plugins
 from tests.support.manifest import EXAMPLES, example_names
 
@@ -30,6 +30,11 @@ EXPECTED: Mapping[str, Mapping[str, int]] = {
         r"\A(node-\w)/(gpu-\w{12})\n\1/(?!\2)gpu-\w{12}\n": 1,
         r"^/dev/nvidia\d$": 2,
     },
+    "mps": {
+        r"^mps-daemon-gpu-\w{12}-\w{8} +1/1 +Running ": 1,
+        r"^CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=8192M$": 1,
+        r"^CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=30$": 1,
+    },
     "monitoring": {
         r"\A(?:(node-\w)/gpu-\w{12} true\n)(?:\1/gpu-\w{12} true\n){7}": 1,
         r"^/dev/nvidia\d$": 8,
@@ -45,6 +50,7 @@ EXPECTED: Mapping[str, Mapping[str, int]] = {
         r"^device .* memory=8589934592 cores=30 ": 1,
         r"^/dev/nvidia\d$": 1,
     },
+    "time-slicing": {r'\A(\S+) \{"cores":"30","memory":"8Gi","slots":"1"\}\n\1 \{': 1},
     "whole-device": {
         r"\Agpu-\w{12}\n": 1,
         r"^/dev/nvidia\d$": 1,
@@ -56,7 +62,9 @@ EXPECTED: Mapping[str, Mapping[str, int]] = {
 
 @pytest.fixture(scope="module", autouse=True)
 def plugins(cluster: Cluster) -> Iterator[dict[str, PluginProcess]]:
-    with run_plugins(cluster, {"node-a": "a100x8", "node-b": "h100x8"}) as plugins:
+    values = ("mps.enabled=true", f"mps.image={BUSYBOX}")
+    profiles = {"node-a": "a100x8", "node-b": "h100x8"}
+    with run_plugins(cluster, profiles, values, mps_image=BUSYBOX, mps_namespace=NAMESPACE) as plugins:
         yield plugins
 
 

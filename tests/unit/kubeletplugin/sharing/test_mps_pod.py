@@ -1,0 +1,75 @@
+import json
+from pathlib import Path
+from typing import Any
+
+from dra_driver.api import codec
+from dra_driver.api.core_v1 import PodCondition, PodStatus
+from kubeletplugin.sharing.mps_edits import MpsFolders
+from kubeletplugin.sharing.mps_pod import DaemonPod, DaemonSettings, build_pod, render_pod_name
+from tests.support.builder import NODE, a_device
+from tests.support.manifest import refuse_unknown_fields
+
+CARD = a_device("GPU-0")
+SETTINGS = DaemonSettings(
+    namespace="dra-driver",
+    node_name=NODE,
+    image="registry.example/dra-driver:1",
+    folders=MpsFolders(pipes=Path("/plugin/mps"), memory=Path("/memory")),
+    driver_root=Path("/run/nvidia/driver"),
+)
+
+
+def manifest(backend: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(codec.encode(build_pod(CARD, backend, "node-uid", SETTINGS)))
+    return found
+
+
+def test_kubernetes_knows_every_field() -> None:
+    for backend in ("simulated", "nvidia"):
+        refuse_unknown_fields(manifest(backend))
+
+
+def test_a_daemon_is_bound_to_its_node_and_goes_with_it() -> None:
+    pod = manifest("nvidia")
+    assert pod["spec"]["nodeName"] == NODE
+    assert pod["metadata"]["ownerReferences"] == [
+        {"apiVersion": "v1", "kind": "Node", "name": NODE, "uid": "node-uid", "controller": True}
+    ]
+    assert pod["spec"]["restartPolicy"] == "Always"
+    assert pod["spec"]["automountServiceAccountToken"] is False
+
+
+def test_the_drivers_daemon_runs_in_the_drivers_root_with_one_device() -> None:
+    spec = manifest("nvidia")["spec"]
+    [container] = spec["containers"]
+    environment = {each["name"]: each["value"] for each in container["env"]}
+    assert environment["CUDA_VISIBLE_DEVICES"] == "GPU-0"
+    assert {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]} == {
+        "host": "/host",
+        "pipes": f"/host{environment['CUDA_MPS_PIPE_DIRECTORY']}",
+        "memory": "/host/dev/shm",
+    }
+    assert {volume["name"]: volume["hostPath"]["path"] for volume in spec["volumes"]} == {
+        "host": "/run/nvidia/driver",
+        "pipes": f"/plugin/mps/{CARD.name}",
+        "memory": f"/memory/{CARD.name}",
+    }
+
+
+def test_a_daemon_of_a_simulated_device_may_do_nothing() -> None:
+    [container] = manifest("simulated")["spec"]["containers"]
+    assert "privileged" not in container["securityContext"]
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert all(volume["name"] != "host" for volume in manifest("simulated")["spec"]["volumes"])
+
+
+def test_devices_of_two_nodes_have_daemons_of_their_own() -> None:
+    assert render_pod_name("gpu-0123456789ab", "node-a") != render_pod_name("gpu-0123456789ab", "node-b")
+    assert len(render_pod_name("gpu-0123456789ab", "n" * 253)) <= 63
+
+
+def test_what_a_daemon_waits_for_is_told_once() -> None:
+    waiting = [PodCondition(type=each, status="False", message="containers with unready status") for each in "AB"]
+    pod = DaemonPod(status=PodStatus(phase="Pending", conditions=tuple(waiting)))
+    assert pod.explain() == "phase Pending, containers with unready status"
+    assert not pod.ready
