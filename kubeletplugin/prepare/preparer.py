@@ -80,7 +80,7 @@ class Preparer:
 
         Raises ClaimError if a file cannot be put back.
         """
-        with _claim_errors(ref), self._working_on(ref.uid):
+        with _claim_errors(ref), self.working_on(ref.uid):
             return self._find_prepared(ref)
 
     def prepare(self, ref: ClaimRef, claim: ResourceClaim) -> ClaimRecord:
@@ -88,7 +88,7 @@ class Preparer:
 
         Raises ClaimError: nothing is prepared then, and the devices are free.
         """
-        with _claim_errors(ref), self._working_on(ref.uid):
+        with _claim_errors(ref), self.working_on(ref.uid):
             return self._find_prepared(ref) or self._prepare(ref, claim)
 
     def rebuild(self, ref: ClaimRef, claim: ResourceClaim) -> ClaimRecord | None:
@@ -96,7 +96,7 @@ class Preparer:
 
         Raises ClaimError.
         """
-        with _claim_errors(ref), self._working_on(ref.uid):
+        with _claim_errors(ref), self.working_on(ref.uid):
             if (record := self._find(ref.uid)) is not None or self._holders.read_lost(ref) is None:
                 return record
             return self._prepare(ref, claim)
@@ -106,7 +106,7 @@ class Preparer:
 
         Raises ClaimError: what could not be undone is still recorded, and is tried again with the next call.
         """
-        with _claim_errors(ref), self._working_on(ref.uid):
+        with _claim_errors(ref), self.working_on(ref.uid):
             record = self._find(ref.uid)
             if record is None and (record := self._holders.read_lost(ref)) is not None:
                 with contextlib.suppress(StateError):  # a full disk: what is lost stays so until it is undone
@@ -146,7 +146,8 @@ class Preparer:
             return not held
 
     @contextlib.contextmanager
-    def _working_on(self, uid: str) -> Iterator[None]:
+    def working_on(self, uid: str) -> Iterator[None]:
+        """Be the only one who works on a claim, in whichever process. Raises StateError."""
         with self._checkpoint.locks.hold(claim_key(uid)):
             yield
 

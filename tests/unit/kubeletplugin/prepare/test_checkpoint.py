@@ -2,11 +2,13 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from dra_driver.errors import StateError
-from kubeletplugin.prepare.checkpoint import Checkpoint
-from kubeletplugin.prepare.record import ClaimRecord, ClaimState
+from kubeletplugin.prepare.checkpoint import LOCK_FILE, Checkpoint
+from kubeletplugin.prepare.lock import claim_key
+from kubeletplugin.prepare.record import ClaimRecord, ClaimState, PreparedDevice
 
 
 def a_record(uid: str = "uid-1", state: ClaimState = ClaimState.COMPLETED) -> ClaimRecord:
@@ -100,3 +102,76 @@ def test_a_file_in_the_place_of_the_directory_is_named(tmp_path: Path) -> None:
     (tmp_path / "claims").write_text("")
     with pytest.raises(StateError, match=str(tmp_path / "claims")):
         Checkpoint(tmp_path / "claims").read_all()
+
+
+def test_what_another_process_wrote_or_removed_is_seen(tmp_path: Path) -> None:
+    first, second = opened(tmp_path), opened(tmp_path)
+    first.write(a_record("uid-1"))
+    with second.owned():
+        assert second.list() == (a_record("uid-1"),)
+    second.write(a_record("uid-2"))
+    second.remove("uid-1")
+    with first.owned():
+        assert first.list() == (a_record("uid-2"),)
+
+
+def test_a_process_that_is_alone_reads_the_directory_once(tmp_path: Path) -> None:
+    checkpoint = opened(tmp_path)
+    before = checkpoint.generation
+    for number in range(10):
+        checkpoint.write(a_record(f"uid-{number}"))
+        checkpoint.remove(f"uid-{number}")
+    assert checkpoint.generation == before
+
+
+def test_a_lock_file_that_somebody_removed_is_a_reason_to_read_again(tmp_path: Path) -> None:
+    checkpoint = opened(tmp_path)
+    (tmp_path / LOCK_FILE).unlink()
+    opened(tmp_path).write(a_record("uid-1"))
+    with checkpoint.owned():
+        assert checkpoint.find("uid-1") == a_record("uid-1")
+
+
+def test_a_record_of_a_newer_version_stays_for_the_newer_driver(tmp_path: Path) -> None:
+    newer = (Path(__file__).parent / "testdata" / "record_newer_version.json").read_bytes()
+    (tmp_path / "uid-1.json").write_bytes(newer)
+    for _ in range(2):
+        checkpoint = Checkpoint(tmp_path)
+        (corrupt,) = checkpoint.read_all()
+        assert corrupt.kept_as == tmp_path / "uid-1.json"
+        assert "version 2 is newer" in corrupt.problem
+    assert checkpoint.find("uid-1") is None
+    checkpoint.write(a_record("uid-1"))
+    assert (tmp_path / "uid-1.json.corrupt-1").read_bytes() == newer
+    assert opened(tmp_path).list() == (a_record("uid-1"),)
+
+
+def test_a_record_of_a_newer_version_is_removed_with_its_claim(tmp_path: Path) -> None:
+    (tmp_path / "uid-1.json").write_bytes(b'{"version":2}')
+    checkpoint = Checkpoint(tmp_path)
+    checkpoint.read_all()
+    checkpoint.remove("uid-1")
+    assert list(tmp_path.glob("uid-1*")) == []
+
+
+def test_what_a_killed_writer_left_is_removed_unless_somebody_writes(tmp_path: Path) -> None:
+    checkpoint = opened(tmp_path)
+    for uid in ("uid-1", "uid-2"):
+        (tmp_path / f".{uid}.json.partial").write_bytes(b"half")
+    with checkpoint.locks.hold(claim_key("uid-2")):
+        checkpoint.remove_leftovers()
+    assert [path.name for path in tmp_path.glob("*.partial")] == [".uid-2.json.partial"]
+
+
+def test_holders_are_found_by_whole_device(tmp_path: Path) -> None:
+    checkpoint = opened(tmp_path)
+    part = PreparedDevice(request="main", pool="node-a", device="gpu-1-small-0", parent="gpu-1")
+    whole = PreparedDevice(request="main", pool="node-a", device="gpu-2")
+    for uid, devices in (("uid-1", (part, whole)), ("uid-2", (whole,))):
+        checkpoint.write(msgspec.structs.replace(a_record(uid), devices=devices))
+    assert [record.uid for record in checkpoint.find_holders({"gpu-1"})] == ["uid-1"]
+    assert [record.uid for record in checkpoint.find_holders(["gpu-1", "gpu-2"])] == ["uid-1", "uid-2"]
+    checkpoint.write(a_record("uid-1"))
+    assert [record.uid for record in checkpoint.find_holders(["gpu-1", "gpu-2"])] == ["uid-2"]
+    checkpoint.remove("uid-2")
+    assert checkpoint.find_holders(["gpu-1", "gpu-2"]) == ()

@@ -45,7 +45,7 @@ class Node:
     def cdi_dir(self) -> Path:
         return self.directory / "cdi"
 
-    def start(self) -> Preparer:
+    def start(self, boot_id: str | None = None) -> Preparer:
         checkpoint = Checkpoint(self.directory / "claims")
         checkpoint.read_all()
         artifacts = Artifacts(names=Names(DRIVER), cdi_dir=self.cdi_dir, shim_dir=self.directory / "shim")
@@ -55,6 +55,7 @@ class Node:
             checkpoint=checkpoint,
             artifacts=artifacts,
             catalog=Discovery([self.backend]).read,
+            boot_id=boot_id,
         )
 
     def files(self) -> dict[str, bytes]:
@@ -385,3 +386,88 @@ def test_of_claims_that_leave_a_partition_at_once_the_last_takes_it_along(node: 
 
             list(pool.map(leave, refs))
             assert node.backend.partitions == set()
+
+
+def test_after_a_reboot_files_are_written_and_partitions_made_anew_though_they_survived(node: Node) -> None:
+    prepare(node.start("boot-1"), a_claim(a_share(WHOLE.name, "share-1"), a_result(PART)))
+    before = node.files()
+    for path in (*node.cdi_dir.iterdir(), *(node.directory / "shim" / "uid-1").iterdir()):
+        path.write_bytes(b"{}")
+    node.backend.partitions.clear()
+    assert node.start("boot-1").restore() == ()
+    assert node.backend.partitions == set()
+    assert node.start("boot-2").restore() == ()
+    assert node.backend.partitions == {PART}
+    assert node.files() == {
+        name: data.replace(b"boot-1", b"boot-2") if name != "claims/uid-1.json" else node.files()[name]
+        for name, data in before.items()
+    }
+    settled = node.files()
+    assert node.start("boot-2").restore() == ()
+    assert node.files() == settled
+
+
+def test_asking_again_after_a_reboot_sets_up_before_it_answers(node: Node) -> None:
+    prepare(node.start("boot-1"), a_claim(a_result(PART)))
+    node.backend.partitions.clear()
+    record = node.start("boot-2").find_prepared(a_ref())
+    assert record is not None
+    assert record.boot_id == "boot-2"
+    assert node.backend.partitions == {PART}
+
+
+def test_a_record_that_does_not_tell_its_boot_is_set_up_once(node: Node) -> None:
+    prepare(node.start(), a_claim(a_result(PART)))
+    node.backend.partitions.clear()
+    assert node.start("boot-1").restore() == ()
+    assert node.backend.partitions == {PART}
+
+
+def test_shim_configs_and_leftovers_without_a_claim_are_swept(node: Node) -> None:
+    preparer = node.start()
+    prepare(preparer, a_claim(a_share(WHOLE.name, "share-1")))
+    before = node.files()
+    (node.directory / "shim" / "uid-9").mkdir()
+    (node.directory / "shim" / "uid-9" / "share").write_text("shim 1")
+    (node.directory / "claims" / ".uid-9.json.partial").write_text("{")
+    (node.cdi_dir / f".{DRIVER}-claim_uid-9.json.0123456789abcdef.tmp").write_text("{")
+    busy = node.directory / "claims" / ".uid-1.json.partial"
+    busy.write_text("{")
+    with preparer.working_on("uid-1"):
+        preparer.restore()
+    assert busy.exists()
+    busy.unlink()
+    assert node.files() == before
+    assert not (node.directory / "shim" / "uid-9").exists()
+
+
+def test_a_claim_that_was_allocated_anew_gives_up_what_was_half_prepared(node: Node) -> None:
+    class DyingBackend(FakeBackend):
+        def render_edits(self, device: Device, partition: Partition | None) -> cdi.ContainerEdits:
+            raise KeyboardInterrupt
+
+    alive, node.backend = node.backend, DyingBackend((WHOLE, SPLIT), partitions=node.backend.partitions)
+    with pytest.raises(KeyboardInterrupt):
+        node.start().prepare(a_ref(), a_claim(a_result(PART)))
+    node.backend = alive
+    assert node.backend.partitions == {PART}
+    preparer = node.start()
+    prepare(preparer, a_claim(a_result(WHOLE.name)))
+    assert node.backend.partitions == set()
+    other = a_ref("uid-2", "claim-2")
+    prepare(preparer, a_claim(a_result(WIDE), ref=other), other)
+
+
+def test_a_spec_that_turns_up_while_the_plugin_runs_holds_its_device_from_the_next_sweep_on(node: Node) -> None:
+    preparer = node.start()
+    prepare(preparer, a_claim(a_result(WHOLE.name)))
+    preparer.unprepare(a_ref())
+    prepare(node.start(), a_claim(a_result(PART)))
+    (node.directory / "claims" / "uid-1.json").unlink()
+    second = node.start()
+    other = a_ref("uid-2", "claim-2")
+    with pytest.raises(DeviceBusyError, match="uid-1"):
+        second.prepare(other, a_claim(a_result(WIDE), ref=other))
+    for path in node.cdi_dir.iterdir():
+        path.unlink()
+    prepare(second, a_claim(a_result(WIDE), ref=other), other)
