@@ -1,8 +1,10 @@
 """Builds what a prepared claim puts on disk: its CDI spec and its shim config files."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 import cdi
 from dra_driver.api.config_v1alpha1 import Policy
@@ -55,14 +57,22 @@ def build_spec(
 
     `edits` gives what the device itself needs. A share also gets its shim config from `shim_dir`, read-only.
     A device that admin access allocates twice is one CDI device.
+    Mounts and hooks that all CDI devices have in common stand once, for the whole claim: a runtime applies them once,
+    and a claim for many GPUs does not repeat the driver's files for each.
     """
     cdi_devices: dict[str, cdi.Device] = {}
     for device in devices:
         name = names.device(uid, device)
         shim = _shim_edits(shim_dir / name, name) if device.shim_policy is not None else cdi.NO_EDITS
         cdi_devices.setdefault(name, cdi.Device(name=name, container_edits=cdi.merge_edits(edits(device), shim)))
+    common = _common_edits([device.container_edits for device in cdi_devices.values()])
     return cdi.default_version(
-        cdi.Spec(cdi_version=cdi.VERSIONS[0], kind=names.kind, devices=tuple(cdi_devices.values()))
+        cdi.Spec(
+            cdi_version=cdi.VERSIONS[0],
+            kind=names.kind,
+            devices=tuple(_without(device, common) for device in cdi_devices.values()),
+            container_edits=common,
+        )
     )
 
 
@@ -78,6 +88,26 @@ def render_shim_config(uid: str, identity: str, consumed: Consumed, policy: Poli
         f"claim {uid}\n"
         f"device {identity} memory={consumed.memory} cores={cores} policy={policy.lower()}\n"
     )  # fmt: skip
+
+
+def _common_edits(edits: Sequence[cdi.ContainerEdits]) -> cdi.ContainerEdits:
+    """The mounts and hooks that each of several edits has; none where one of them would be left with nothing else."""
+    if len(edits) < 2 or not all(each.device_nodes or each.env for each in edits):  # noqa: PLR2004 - several
+        return cdi.NO_EDITS
+    first, *others = edits
+    return cdi.ContainerEdits(
+        mounts=tuple(mount for mount in first.mounts if all(mount in other.mounts for other in others)),
+        hooks=tuple(hook for hook in first.hooks if all(hook in other.hooks for other in others)),
+    )
+
+
+def _without(device: cdi.Device, common: cdi.ContainerEdits) -> cdi.Device:
+    own = msgspec.structs.replace(
+        device.container_edits,
+        mounts=tuple(mount for mount in device.container_edits.mounts if mount not in common.mounts),
+        hooks=tuple(hook for hook in device.container_edits.hooks if hook not in common.hooks),
+    )
+    return msgspec.structs.replace(device, container_edits=own)
 
 
 def _shim_edits(host: Path, name: str) -> cdi.ContainerEdits:

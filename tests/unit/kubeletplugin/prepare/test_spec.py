@@ -54,6 +54,30 @@ def test_a_device_that_is_allocated_twice_by_admin_access_is_one_cdi_device() ->
     assert len(build(*twice).devices) == 1
 
 
+def test_what_all_devices_have_in_common_stands_once() -> None:
+    library = cdi.Mount(host_path="/lib/libx.so", container_path="/lib/libx.so")
+    hook = cdi.Hook(hook_name="createContainer", path="/bin/hook")
+
+    def joined(device: PreparedDevice) -> cdi.ContainerEdits:
+        own = cdi.Mount(host_path="/state/own", container_path=f"/own/{device.device}")
+        return cdi.merge_edits(edits(device), cdi.ContainerEdits(mounts=(own, library), hooks=(hook,)))
+
+    several = [PreparedDevice(request="r", pool="n", device=f"gpu-{number}") for number in range(3)]
+    spec = build_spec("uid-1", several, names=NAMES, edits=joined, shim_dir=Path("/state/shim/uid-1"))
+    assert spec.container_edits == cdi.ContainerEdits(mounts=(library,), hooks=(hook,))
+    assert [[mount.container_path for mount in each.container_edits.mounts] for each in spec.devices] == [
+        [f"/own/gpu-{number}"] for number in range(3)
+    ]
+    assert cdi.validate_spec(spec) == ()
+
+
+def test_a_device_is_not_left_without_edits() -> None:
+    mount = cdi.ContainerEdits(mounts=(cdi.Mount(host_path="/a", container_path="/a"),))
+    several = [PreparedDevice(request="r", pool="n", device=f"gpu-{number}") for number in range(2)]
+    spec = build_spec("uid-1", several, names=NAMES, edits=lambda _: mount, shim_dir=Path("/state/shim/uid-1"))
+    assert [device.container_edits for device in spec.devices] == [mount, mount]
+
+
 def test_the_spec_is_valid_in_the_version_that_it_declares() -> None:
     spec = build(a_share("share-1"), PreparedDevice(request="r", pool="n", device="gpu-2"))
     assert cdi.validate_spec(spec) == ()
