@@ -145,6 +145,7 @@ class Plugin:
             self._checkpoint,
             claims=claims,
             warn=self._events.warn,
+            warn_of_claim=self._events.record_claim_failure,
             count_corrupt=self._metrics.corrupt_records.inc,
             remembers=KubeletState(settings.kubelet_dir).remembers,
         )

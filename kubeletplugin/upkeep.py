@@ -48,7 +48,7 @@ class KubeletState:
 class Upkeep:
     """What goes on beside the calls of the kubelet, claim by claim.
 
-    `warn` tells people of the node, by reason and message; `count_corrupt` counts records that could not be read.
+    `warn` tells people of the node, by reason and message, `warn_of_claim` of a claim; `count_corrupt` counts records that could not be read.
     `remembers` says whether the kubelet still knows a claim, as far as that can be seen.
     `clock` gives seconds and never jumps.
     """
@@ -60,6 +60,7 @@ class Upkeep:
         *,
         claims: Claims,
         warn: Callable[[str, str], None],
+        warn_of_claim: Callable[[ClaimRef, str, str], None],
         count_corrupt: Callable[[], None] = lambda: None,
         remembers: Callable[[str], bool] = lambda _: False,
         clock: Callable[[], float] = time.monotonic,
@@ -68,13 +69,14 @@ class Upkeep:
         self._checkpoint = checkpoint
         self._claims = claims
         self._warn = warn
+        self._warn_of_claim = warn_of_claim
         self._count_corrupt = count_corrupt
         self._remembers = remembers
         self._clock = clock
         self._damaged: dict[str, ClaimRef] = {}
         self._gone_since: dict[str, float] = {}
         self._next_look = clock()
-        self._told: frozenset[str] = frozenset()
+        self._told: frozenset[tuple[ClaimRef, str]] = frozenset()
 
     def tell_corrupt(self, corrupt: Iterable[CorruptRecord]) -> None:
         """Tell of records that could not be read, and remember to rebuild them."""
@@ -87,11 +89,12 @@ class Upkeep:
 
     async def work(self) -> None:
         """Do once all that there is to do."""
-        errors = frozenset(map(str, await asyncio.to_thread(self._preparer.restore)))
-        for error in sorted(errors - self._told):
-            log.error("claim not restored", error=error)
-            self._warn("PrepareFailed", error)
-        self._told = errors
+        problems = [(ref, str(error)) for ref, error in await asyncio.to_thread(self._preparer.restore)]
+        for ref, problem in problems:
+            if (ref, problem) not in self._told:
+                log.error("claim not restored", claim=str(ref), claim_uid=ref.uid, error=problem)
+                self._warn_of_claim(ref, "PrepareFailed", problem)
+        self._told = frozenset(problems)
         self.tell_corrupt(self._checkpoint.take_corrupt())
         for ref in tuple(self._damaged.values()):
             await self._rebuild(ref)

@@ -113,12 +113,12 @@ class Preparer:
                     self._checkpoint.write(record)
             self._undo(ref.uid, record.devices if record is not None else ())
 
-    def restore(self) -> tuple[ClaimError, ...]:
+    def restore(self) -> tuple[tuple[ClaimRef, ClaimError], ...]:
         """Put back what is missing of prepared claims, as after a reboot, and remove what no claim has.
 
-        Returns what could not be put back.
+        Returns the claims of which something could not be put back, and why.
         """
-        errors: list[ClaimError] = []
+        errors: list[tuple[ClaimRef, ClaimError]] = []
         try:
             with self._checkpoint.owned():
                 records = self._checkpoint.list()
@@ -133,7 +133,7 @@ class Preparer:
             try:
                 self.find_prepared(record.ref)
             except ClaimError as error:
-                errors.append(error)
+                errors.append((record.ref, error))
         try:
             self._sweeper.sweep()
         except StateError as error:

@@ -42,6 +42,8 @@ class Node:
         self.directory = directory
         self.cluster = Cluster()
         self.told: list[tuple[str, str]] = []
+        self.told_of_claims: list[tuple[str, str, str]] = []
+        self.backend = FakeBackend((WHOLE,))
         self.remembered: set[str] = set()
         self.now = 1000.0
         self.start()
@@ -55,13 +57,14 @@ class Node:
             Owned(driver=DRIVER, pool=NODE, slots=16),
             checkpoint=self.checkpoint,
             artifacts=artifacts,
-            catalog=Discovery([FakeBackend((WHOLE,))]).read,
+            catalog=Discovery([self.backend]).read,
         )
         self.upkeep = Upkeep(
             self.preparer,
             self.checkpoint,
             claims=self.cluster,
             warn=lambda reason, message: self.told.append((reason, message)),
+            warn_of_claim=lambda ref, reason, message: self.told_of_claims.append((ref.uid, reason, message)),
             remembers=self.remembered.__contains__,
             clock=lambda: self.now,
         )
@@ -88,6 +91,16 @@ def node(tmp_path: Path) -> Node:
     node = Node(tmp_path)
     node.prepare(a_claim(a_share(WHOLE.name, "share-1")), a_ref())
     return node
+
+
+async def test_a_claim_whose_files_cannot_be_put_back_says_so_once(node: Node) -> None:
+    for path in (node.directory / "cdi").iterdir():
+        path.unlink()
+    node.backend.devices = ()
+    await node.look(times=2)
+    ((uid, reason, message),) = node.told_of_claims
+    assert (uid, reason) == ("uid-1", "PrepareFailed")
+    assert f"device {NODE}/{WHOLE.name}: not on this node any more" in message
 
 
 async def test_a_claim_that_is_gone_for_long_is_unprepared(node: Node) -> None:

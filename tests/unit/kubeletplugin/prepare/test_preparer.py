@@ -199,7 +199,8 @@ def test_a_device_that_is_gone_stops_only_its_own_claim_from_being_restored(node
     for path in node.cdi_dir.iterdir():
         path.unlink()
     node.backend.devices = (SPLIT,)
-    (error,) = node.start().restore()
+    ((ref, error),) = node.start().restore()
+    assert ref.uid == "uid-1"
     assert f"claim default/claim-1: device {NODE}/{WHOLE.name}: not on this node any more" in str(error)
     assert node.resolve(f"uid-2-{PART}").device_nodes
 
