@@ -63,6 +63,9 @@ EVENTS_GRACE_S = 2.0
 
 THREADS = 16
 
+STALE_S = 60.0
+"""From what age on a look at the devices says nothing of their health, unless looks are far apart by wish."""
+
 
 async def run_plugin(settings: Settings) -> None:
     """Run a plugin until SIGTERM or SIGINT. Raises DraError if it cannot start."""
@@ -158,7 +161,11 @@ class Plugin:
             metrics=self._metrics,
             executor=executor,
         )
-        self._health_streams = HealthStreams(pool=settings.node_name)
+        self._health_streams = HealthStreams(
+            pool=settings.node_name,
+            age_s=self._discovery.age_s,
+            stale_s=max(STALE_S, 3 * settings.discovery_interval_s),
+        )
         self._registration = Registration(driver=settings.driver_name, endpoint=str(settings.service_socket))
         self._metrics.damped_health_changes.set_function(lambda: self._judge.damped)
         self._metrics.registered.set_function(lambda: self._registration.registered)

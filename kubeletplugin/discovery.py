@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
@@ -43,6 +44,11 @@ class Discovery:
         self._reading = threading.Lock()
         self._seen: dict[str, Inventory] = {}
         self._catalog: Catalog | None = None
+        self._looked_at_s = time.monotonic()
+
+    def age_s(self) -> float:
+        """Return the seconds since the devices were last looked at, or since the start."""
+        return time.monotonic() - self._looked_at_s
 
     def current(self) -> Catalog:
         """Return the devices as last seen, looking first if nobody has. May block as long as the backends do."""
@@ -55,6 +61,7 @@ class Discovery:
             if self._judge is not None:
                 inventories = self._judge.judge(inventories)
             self._catalog = build_catalog(zip(self._backends, inventories, strict=True))
+            self._looked_at_s = time.monotonic()
             return self._catalog
 
     async def run(self, interval_s: float, changed: Callable[[Catalog], None]) -> None:

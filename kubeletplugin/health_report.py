@@ -44,6 +44,11 @@ def build_reports(inventory: Inventory, before: Iterable[DeviceReport] = ()) -> 
     return (*reports, *gone)[:DEVICE_LIMIT]
 
 
+def build_unknown(reports: Iterable[DeviceReport], message: str) -> tuple[DeviceReport, ...]:
+    """Report on the same devices that nothing is known of them now."""
+    return tuple(DeviceReport(each.device, HealthStatus.UNKNOWN, message) for each in reports)
+
+
 def _device_reports(inventory: Inventory) -> Iterator[DeviceReport]:
     for device in inventory.devices:
         status, message = _judge(device)

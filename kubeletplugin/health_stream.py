@@ -2,10 +2,12 @@
 
 Each stream begins with a report on everything, sends another one at once when something changes, and repeats it in
 time when nothing does: the kubelet counts a report's age from when it receives it.
+Where nobody has looked at the devices for long, since a driver hangs, say, they are unknown.
 A report on everything each time means that a kubelet that missed one, or slept, is right again with the next.
 """
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -13,7 +15,7 @@ from typing import Any
 import grpc
 
 from dra_driver.devices.model import Inventory
-from kubeletplugin.health_report import DeviceReport, build_reports
+from kubeletplugin.health_report import DeviceReport, build_reports, build_unknown
 from kubeletplugin.proto import dra_health_v1_pb2, dra_health_v1alpha1_pb2
 
 HEALTH_VERSIONS = ("v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth")
@@ -26,24 +28,37 @@ RESEND_S = 10.0
 """How often a report is repeated; two may get lost before the kubelet forgets."""
 
 
-class HealthStreams:
-    """Answers any number of kubelets' streams, in both versions, from what was last set."""
+STALE = "nobody could look at the devices lately"
 
-    def __init__(
-        self, *, pool: str, resend_s: float = RESEND_S, timeout_s: int = TIMEOUT_S, now: Callable[[], float] = time.time
+
+class HealthStreams:
+    """Answers any number of kubelets' streams, in both versions, from what was last set.
+
+    `age_s` gives the seconds since the devices were last looked at; from more than `stale_s` on, nothing is known.
+    """
+
+    def __init__(  # noqa: PLR0913 - times, by keyword
+        self,
+        *,
+        pool: str,
+        age_s: Callable[[], float] = lambda: 0.0,
+        stale_s: float = math.inf,
+        resend_s: float = RESEND_S,
+        timeout_s: int = TIMEOUT_S,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._pool = pool
+        self._age_s = age_s
+        self._stale_s = stale_s
         self._resend_s = resend_s
         self._timeout_s = timeout_s
         self._now = now
         self._reports: tuple[DeviceReport, ...] | None = None
-        self._looked_at_s = 0
         self._changed = asyncio.Event()
         self._ended = False
 
     def set_inventory(self, inventory: Inventory) -> None:
         """Say what is there now, and how it is. Call it in the event loop; without a change nothing is sent."""
-        self._looked_at_s = int(self._now())
         reports = build_reports(inventory, self._reports or ())
         if reports != self._reports:
             self._reports = reports
@@ -83,12 +98,16 @@ class HealthStreams:
         return grpc.method_handlers_generic_handler(f"{version}.DRAResourceHealth", {"NodeWatchResources": handler})
 
     def _response(self, messages: Any, reports: tuple[DeviceReport, ...]) -> Any:
+        age_s = self._age_s()
+        looked_at_s = int(self._now() - age_s)
+        if age_s > self._stale_s:
+            reports = build_unknown(reports, STALE)
         return messages.NodeWatchResourcesResponse(
             devices=[
                 messages.DeviceHealth(
                     device=messages.DeviceIdentifier(pool_name=self._pool, device_name=report.device),
                     health=messages.HealthStatus.Value(report.status),
-                    last_updated_time=self._looked_at_s,
+                    last_updated_time=looked_at_s,
                     health_check_timeout_seconds=self._timeout_s,
                     message=report.message,
                 )

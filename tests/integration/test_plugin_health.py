@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 from dra_driver.devices.model import Health, Inventory
-from kubeletplugin.health_stream import HealthStreams
+from kubeletplugin.health_stream import STALE, HealthStreams
 from kubeletplugin.proto import pluginregistration_v1_pb2 as registration
 from kubeletplugin.socket import serve_socket
 from tests.support.builder import NODE, a_device
@@ -114,6 +114,22 @@ async def test_what_does_not_change_is_repeated_and_what_changes_is_sent_at_once
         quiet.set_inventory(Inventory(devices=(ill,)))
         await until(lambda: told.devices == {well.name: ILL})
         assert told.heard == 2
+
+
+async def test_devices_that_nobody_looks_at_any_more_are_unknown_until_somebody_does(short_path: Path) -> None:
+    age_s = 60.0
+    streams = HealthStreams(pool=NODE, age_s=lambda: age_s, stale_s=60.0, resend_s=0.01)
+    server = await serve_socket(short_path / "dra.sock", streams.handlers())
+    device = a_device()
+    streams.set_inventory(Inventory(devices=(device,)))
+    async with HealthWatch.open(short_path / "dra.sock") as watch:
+        await until(lambda: watch.devices == {device.name: WELL})
+        age_s = 61.0
+        await until(lambda: watch.devices == {device.name: ("UNKNOWN", STALE)})
+        age_s = 0.0
+        await until(lambda: watch.devices == {device.name: WELL})
+        streams.end()
+    await server.stop(0)
 
 
 async def test_many_kubelets_at_once_hear_the_same_and_one_that_goes_disturbs_none(short_path: Path) -> None:
