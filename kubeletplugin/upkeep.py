@@ -48,7 +48,8 @@ class KubeletState:
 class Upkeep:
     """What goes on beside the calls of the kubelet, claim by claim.
 
-    `warn` tells people of the node, by reason and message, `warn_of_claim` of a claim; `count_corrupt` counts records that could not be read.
+    `warn` tells people of the node, by reason and message, `warn_of_claim` of a claim;
+    `count_corrupt` counts records that could not be read.
     `remembers` says whether the kubelet still knows a claim, as far as that can be seen.
     `clock` gives seconds and never jumps.
     """
