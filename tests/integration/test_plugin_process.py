@@ -118,7 +118,7 @@ async def test_an_api_server_that_is_away_at_the_start_is_waited_for(node: Plugi
     ("flags", "text"),
     [
         pytest.param({"simulated_profile": "h100"}, "profile 'h100': unknown, want", id="unknown profile"),
-        pytest.param({"backend": None}, "--backend: none given, want 'simulated'", id="no backend"),
+        pytest.param({"backend": None}, "--backend: none given, want 'nvidia' or 'simulated'", id="no backend"),
         pytest.param({"node_name": "Node_A"}, "--node-name: 'Node_A'", id="node name"),
         pytest.param({"driver_name": "x" * 64}, "--driver-name:", id="driver name"),
         pytest.param({"slots": 0}, "--slots: 0 sharers of one device, want at least 1", id="slots"),

@@ -144,15 +144,17 @@ class NvidiaBackend:
         return self._mig
 
     def _cut(self, mig: Mig, devices: tuple[Device, ...]) -> tuple[tuple[Device, ...], tuple[LeftOut, ...]]:
-        """The cards with their partitions. One of which they cannot be read is left out alone."""
+        """The cards with their partitions. One of which they cannot be read stays as it was, unwell, or is left out."""
         cut: list[Device] = []
         left_out: list[LeftOut] = []
+        before = {device.identity: device for device in self._last.devices}
         for device in devices:
             try:
                 read, problems = mig.read(device)
             except DeviceError as error:
-                if device.health is not None:
-                    cut.append(device)
+                if (last := before.get(device.identity)) is not None:
+                    health = device.health or Health(reason="unreadable", message=str(error))
+                    cut.append(replace(last, health=health))
                 else:
                     left_out.append(LeftOut(subject=device.name, problem=str(error)))
             else:

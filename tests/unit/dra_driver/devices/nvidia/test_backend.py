@@ -267,6 +267,25 @@ def test_a_card_whose_partitions_cannot_be_read_is_left_out_alone(tmp_path: Path
     assert len(inventory.left_out) == 1
 
 
+def test_a_card_that_falls_off_the_bus_keeps_its_partitions(tmp_path: Path) -> None:
+    node = NvidiaNode(tmp_path, an_a100_machine(mig=True))
+    backend = node.open()
+    before = backend.read_inventory()
+    node.machine.gpus[0].lost = True
+    after = backend.read_inventory()
+    assert healths(after) == ["gpu-lost"] + [None] * 7
+    assert after.devices[0].partitions == before.devices[0].partitions != ()
+
+
+def test_a_hiccup_while_partitions_are_read_costs_a_card_nothing_but_its_health(tmp_path: Path) -> None:
+    node = NvidiaNode(tmp_path, an_a100_machine(mig=True))
+    backend = node.open()
+    before = backend.read_inventory()
+    node.nvml.fail("nvmlDeviceGetMigMode", pynvml.NVML_ERROR_UNKNOWN, gpu=node.machine.gpus[0], times=1)
+    assert healths(backend.read_inventory()) == ["unreadable"] + [None] * 7
+    assert backend.read_inventory() == before
+
+
 def test_a_program_of_the_driver_that_is_not_there_is_named(backend: NvidiaBackend) -> None:
     [device, *_] = backend.read_inventory().devices
     with pytest.raises(DeviceError, match="nvidia-smi: not below '/'"):
