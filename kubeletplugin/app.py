@@ -126,7 +126,9 @@ class Plugin:
             boot_id=read_boot_id(settings.boot_id_path),
         )
         self._publisher = Publisher(
-            store=KubeSliceStore(client, node_name=settings.node_name),
+            store=KubeSliceStore(
+                client, node_name=settings.node_name, driver=settings.driver_name if settings.coexistence else ""
+            ),
             events=self._recorder,
             metrics=PublishMetrics(self._registry),
             driver=settings.driver_name,

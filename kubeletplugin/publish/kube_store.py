@@ -1,7 +1,7 @@
 """The node's slices, and the Node, in a real API server."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from dra_driver.allocator import allocator_of
@@ -12,15 +12,20 @@ from dra_driver.kube.cache import Cache
 from dra_driver.kube.client import ApiClient, Preconditions
 from dra_driver.kube.resource import NODES, RESOURCE_SLICES, Selection
 from dra_driver.kube.watch import Watch
+from kubeletplugin.coexistence import find_other_owners
 from kubeletplugin.publish.store import NodeFacts
 
 
 class KubeSliceStore:
-    """Implements `SliceStore`: the watches see this node and its slices only, and show own writes at once."""
+    """Implements `SliceStore`: the watches see this node and its slices only, and show own writes at once.
 
-    def __init__(self, client: ApiClient, *, node_name: str) -> None:
+    With the name of the own `driver` it looks at who else serves the node's devices; without, it does not care.
+    """
+
+    def __init__(self, client: ApiClient, *, node_name: str, driver: str = "") -> None:
         self._client = client
         self._node_name = node_name
+        self._driver = driver
         self._selection = Selection(field_selector=f"spec.nodeName={node_name}")
         self._cache = Cache(Watch(client, RESOURCE_SLICES, self._selection, interrupted=self._interrupt))
         this_node = Selection(field_selector=f"metadata.name={node_name}")
@@ -85,12 +90,16 @@ class KubeSliceStore:
     def node(self) -> NodeFacts | None:
         """Return what the watch has seen of the Node."""
         node = self._nodes.get(self._node_name)
-        return _facts(node) if node is not None else None
+        return self._facts(node, self._cache.list()) if node is not None else None
 
     async def read_node(self) -> NodeFacts:
         """Return what is true of the Node now."""
-        return _facts(await self._client.get(NODES, self._node_name))
+        node = await self._client.get(NODES, self._node_name)
+        slices = self.slices()
+        if slices is None:
+            slices = await self.list_slices() if self._driver else ()
+        return self._facts(node, slices)
 
-
-def _facts(node: Node) -> NodeFacts:
-    return NodeFacts(uid=node.metadata.uid, allocator=allocator_of(node.metadata.labels))
+    def _facts(self, node: Node, slices: Iterable[ResourceSlice]) -> NodeFacts:
+        others = find_other_owners(node.status.allocatable, slices, driver=self._driver) if self._driver else ()
+        return NodeFacts(uid=node.metadata.uid, allocator=allocator_of(node.metadata.labels), others=others)

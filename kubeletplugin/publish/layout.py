@@ -24,6 +24,7 @@ from dra_driver.api.resource_v1 import CounterSet, ResourcePool, ResourceSlice, 
 from dra_driver.api.resource_v1 import Device as SliceDevice
 from dra_driver.devices.attribute import explain_not_shareable
 from dra_driver.devices.model import Device, Inventory, LeftOut, Partition
+from kubeletplugin.coexistence import OtherOwner
 from kubeletplugin.publish.feature import ALL_FEATURES, Features
 from kubeletplugin.publish.offer import SharePolicy, build_counter_set, build_partition, build_whole
 from kubeletplugin.publish.slice_name import build_slice_name
@@ -38,13 +39,18 @@ _T = TypeVar("_T")
 class PoolOwner:
     """Whose pool it is: one driver on one node. The pool has the node's name, and goes when the Node goes.
 
-    `allocator` is who gives its devices away.
+    `allocator` is who gives its devices away, `others` are those who serve some of them, too.
     """
 
     driver: str
     node_name: str
     node_uid: str
     allocator: Allocator = Allocator.SCHEDULER
+    others: tuple[OtherOwner, ...] = ()
+
+    def find_other(self, device: Device) -> OtherOwner | None:
+        """Return who else serves a device."""
+        return next((other for other in self.others if other.vendor == device.vendor), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +63,7 @@ class Refusals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """All slices of the pool in order, at least one; what could not be published, or not to be shared.
+    """All slices of the pool in order, at least one; what could not be published, or not to be shared; who else serves.
 
     The slices' generation is 0: which one they get depends on what is stored (`diff.plan_sync`).
     """
@@ -66,6 +72,7 @@ class Pool:
     slices: tuple[ResourceSlice, ...]
     left_out: tuple[LeftOut, ...] = ()
     not_shareable: tuple[LeftOut, ...] = ()
+    others: tuple[OtherOwner, ...] = ()
 
     @property
     def name(self) -> str:
@@ -90,13 +97,14 @@ def build_pool(
 
     A device that cannot be published (refused before, invalid, its name taken) is left out alone, with the reason.
     `left_out` begins with what the backends left out.
+    Devices that somebody else serves, too, get a taint that says who.
     Devices that belong to the controller get the taint that keeps kube-scheduler away.
     What takes the place of a missing feature:
 
     - without `partitions`: no counters, a device that could be partitioned is published whole only;
     - without `sharing`: a whole device is given to one claim at a time;
-    - without `taints`: an unhealthy device is left out, with its partitions; of a node that belongs to the controller
-      every device is, since kube-scheduler would give it away.
+    - without `taints`: a device that is unhealthy, or that somebody else serves, is left out, with its partitions; of a
+      node that belongs to the controller every device is, since kube-scheduler would give it away.
     """
     if owner.allocator is Allocator.CONTROLLER and not features.taints:
         return Pool(owner=owner, slices=_pack(owner, [], []), left_out=(*inventory.left_out, _all_devices(owner)))
@@ -108,6 +116,7 @@ def build_pool(
         slices=_pack(owner, draft.devices, draft.counter_sets),
         left_out=(*inventory.left_out, *draft.left_out),
         not_shareable=tuple(draft.not_shareable),
+        others=tuple(dict.fromkeys(other for device in inventory.devices if (other := owner.find_other(device)))),
     )
 
 
@@ -119,6 +128,7 @@ class _Draft:
         self._shares = shares
         self._features = features
         self._refusals = refusals
+        self._other: OtherOwner | None = None
         self._wholes: set[str] = set()
         self._names: set[str] = set()
         self.devices: list[SliceDevice] = []
@@ -132,6 +142,10 @@ class _Draft:
             self._leave_out(device.name, _NAME_TAKEN)
             return
         self._wholes.add(device.name)
+        self._other = self._owner.find_other(device)
+        if self._other is not None and not self._features.taints:
+            self._leave_out(device.name, f"served by {self._other}, too")
+            return
         if device.health is not None and not self._features.taints:
             self._leave_out(device.name, f"unhealthy, {device.health.reason}: {device.health.message}")
             return
@@ -184,6 +198,8 @@ class _Draft:
 
     def _accepted(self, device: SliceDevice) -> Iterator[SliceDevice]:
         """Yield the device, given to its allocator, if it can be published; else leave it out."""
+        if self._other is not None:
+            device = msgspec.structs.replace(device, taints=(*device.taints, self._other.taint))
         if self._owner.allocator is Allocator.CONTROLLER:
             device = msgspec.structs.replace(device, taints=(*device.taints, ALLOCATOR_TAINT))
         problem = self._refusals.devices.get(device.name) or self._problem(devices=(device,))

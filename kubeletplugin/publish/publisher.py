@@ -215,7 +215,7 @@ class Publisher:
     async def _publish(self, inventory: Inventory, terms: Terms | None) -> float:
         """Write what is missing, on terms that are settled first. Raises ApiError."""
         node = await self._store.read_node()
-        self._owner = replace(self._owner, node_uid=node.uid, allocator=node.allocator)
+        self._owner = replace(self._owner, node_uid=node.uid, allocator=node.allocator, others=node.others)
         offering = self._offering(inventory)
         tried = terms is None or self._is_probe_due()
         if terms is None or tried:
@@ -284,7 +284,12 @@ class Publisher:
 
     def _is_owner(self, node: NodeFacts | None) -> bool:
         """Whether slices are laid out for the Node as it was seen last; one that was not seen is no reason to act."""
-        return node is None or (node.uid, node.allocator) == (self._owner.node_uid, self._owner.allocator)
+        owner = self._owner
+        return node is None or (node.uid, node.allocator, node.others) == (
+            owner.node_uid,
+            owner.allocator,
+            owner.others,
+        )
 
     def _is_probe_due(self) -> bool:
         return _now_s() >= self._next_probe_s

@@ -9,6 +9,7 @@ from dra_driver.allocator import Allocator
 from dra_driver.api.resource_v1 import ResourceSlice
 from dra_driver.devices.model import LeftOut
 from dra_driver.kube.event import EventType, reference_to_node
+from kubeletplugin.coexistence import OtherOwner
 from kubeletplugin.publish.diff import SyncPlan
 from kubeletplugin.publish.drop import DroppedField
 from kubeletplugin.publish.feature import Features
@@ -34,6 +35,7 @@ class Reporter:
         self._now = now
         self._left_out: frozenset[LeftOut] = frozenset()
         self._not_shareable: frozenset[LeftOut] = frozenset()
+        self._others: frozenset[OtherOwner] = frozenset()
         self._dropped: frozenset[DroppedField] = frozenset()
         self._failure = ""
         self._may_write = True
@@ -65,6 +67,7 @@ class Reporter:
         self._report_dropped(pool.owner, terms)
         self._report_left_out(pool.owner, pool.left_out)
         self._report_not_shareable(pool.owner, pool.not_shareable)
+        self._report_others(pool.owner, pool.others)
         self._metrics.devices.set(pool.device_count)
         self._metrics.left_out_devices.set(len(pool.left_out))
         self._metrics.slices.set(len(pool.slices))
@@ -109,6 +112,19 @@ class Reporter:
             self._warn(
                 owner, "DeviceNotShareable", f"device {item.subject} is given to one claim at a time: {item.problem}"
             )
+
+    def _report_others(self, owner: PoolOwner, others: Iterable[OtherOwner]) -> None:
+        told, self._others = self._others, frozenset(others)
+        for other in sorted(self._others - told):
+            log.warning("devices in use by another", vendor=other.vendor, owner=other.name)
+            self._warn(
+                owner,
+                "DevicesInUse",
+                f"devices of {other.vendor} are served by {other}, too, and not given to new claims until that ends; "
+                "remove it from this node, or this driver",
+            )
+        for other in sorted(told - self._others):
+            log.info("devices not in use by another any more", vendor=other.vendor, owner=other.name)
 
     def _report_dropped(self, owner: PoolOwner, terms: Terms) -> None:
         self._metrics.dropped_fields.set(len(terms.dropped))

@@ -8,14 +8,16 @@ from dra_driver.allocator import Allocator
 from dra_driver.api.core_v1 import ObjectReference
 from dra_driver.api.resource_v1 import ResourceSlice
 from dra_driver.kube.event import EventType
+from kubeletplugin.coexistence import OtherOwner
 
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What publishing needs of the Node: which object it is, and who allocates its devices."""
+    """What publishing needs of the Node: which object it is, who allocates its devices, and who else serves some."""
 
     uid: str
     allocator: Allocator
+    others: tuple[OtherOwner, ...] = ()
 
 
 class SliceStore(Protocol):

@@ -71,7 +71,7 @@ async def a_publisher(
     registry = CollectorRegistry()
     async with a_client(server, folder) as client:
         publisher = Publisher(
-            store=KubeSliceStore(client, node_name=NODE),
+            store=KubeSliceStore(client, node_name=NODE, driver=DRIVER),
             events=told,
             metrics=PublishMetrics(registry),
             driver=DRIVER,

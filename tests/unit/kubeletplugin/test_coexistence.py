@@ -1,0 +1,71 @@
+import pytest
+
+from dra_driver.api.meta_v1 import ObjectMeta
+from dra_driver.api.name import validate_label_value
+from dra_driver.api.quantity import Quantity
+from dra_driver.api.resource_v1 import Device, ResourcePool, ResourceSlice, ResourceSliceSpec
+from kubeletplugin.coexistence import OtherOwner, find_other_owners
+from tests.support.builder import DRIVER, NODE
+
+
+def a_slice(driver: str, *devices: str) -> ResourceSlice:
+    pool = ResourcePool(name=NODE, generation=1, resource_slice_count=1)
+    spec = ResourceSliceSpec(
+        driver=driver, pool=pool, node_name=NODE, devices=tuple(Device(name=name) for name in devices)
+    )
+    return ResourceSlice(metadata=ObjectMeta(name=f"slice-{driver}"), spec=spec)
+
+
+def find(*slices: ResourceSlice, **allocatable: int) -> tuple[OtherOwner, ...]:
+    return find_other_owners(
+        {name.replace("__", "/").replace("_", "."): Quantity.of_int(count) for name, count in allocatable.items()},
+        slices,
+        driver=DRIVER,
+    )
+
+
+@pytest.mark.parametrize(
+    ("resource", "vendor"),
+    [
+        ("nvidia.com/gpu", "nvidia"),
+        ("nvidia.com/gpu.shared", "nvidia"),
+        ("nvidia.com/mig-1g.10gb", "nvidia"),
+        ("huawei.com/Ascend910B3", "huawei"),
+        ("amd.com/gpu", "amd"),
+        ("amd.com/cpx_nps4", "amd"),
+        ("cambricon.com/mlu370", "cambricon"),
+        ("cpu", None),
+        ("nvidia.com/hostdev", None),
+        ("example.com/gpu", None),
+    ],
+)
+def test_extended_resources_are_their_vendors(resource: str, vendor: str | None) -> None:
+    found = find_other_owners({resource: Quantity.of_int(8)}, (), driver=DRIVER)
+    assert found == (() if vendor is None else (OtherOwner(vendor, resource),))
+
+
+def test_a_device_plugin_that_was_removed_serves_nothing() -> None:
+    assert find(nvidia_com__gpu=0) == ()
+
+
+def test_other_drivers_serve_if_they_have_devices() -> None:
+    assert find(a_slice("gpu.nvidia.com", "gpu-0")) == (OtherOwner("nvidia", "gpu.nvidia.com"),)
+    assert find(a_slice("gpu.nvidia.com"), a_slice(DRIVER, "gpu-0"), a_slice("net.example.com", "eth-0")) == ()
+
+
+def test_our_own_slices_never_count_whatever_the_driver_is_called() -> None:
+    mine = a_slice("gpu.nvidia.com", "gpu-0")
+    assert find_other_owners({}, (mine,), driver="gpu.nvidia.com") == ()
+
+
+def test_there_is_one_owner_a_vendor_and_the_device_plugin_is_named_first() -> None:
+    found = find(a_slice("gpu.nvidia.com", "gpu-0"), a_slice("npu.huawei.com", "npu-0"), nvidia_com__gpu=8)
+    assert found == (OtherOwner("huawei", "npu.huawei.com"), OtherOwner("nvidia", "nvidia.com/gpu"))
+
+
+@pytest.mark.parametrize("name", ["nvidia.com/gpu", "gpu.nvidia.com", "cambricon.com/" + "x" * 62 + "-y"])
+def test_the_taint_is_valid(name: str) -> None:
+    taint = OtherOwner("any", name).taint
+    assert (taint.key, taint.effect) == ("dra-driver.io/in-use-by", "NoSchedule")
+    assert taint.value
+    assert not validate_label_value(taint.value)
