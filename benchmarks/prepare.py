@@ -186,7 +186,7 @@ def render_report(contenders: Sequence[Contender], loads: Sequence[int]) -> str:
     titles = ("operation", "prepared", "driver", "p50 ms", "p99 ms", f"p50 / at {loads[0]}", f"/ {contenders[-1].name}")
     table = render_table(titles, rows)
     lines = (
-        f"{each.name}: {each.start_s:.2f} s from start to the first slice sent, {each.memory_kib / 1024:.0f} MiB at the end\n"
+        f"{each.name}: first slice sent after {each.start_s:.2f} s, {each.memory_kib / 1024:.0f} MiB at the end\n"
         for each in contenders
     )
     return table + "".join(lines)
