@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pynvml
 
 from dra_driver.devices.model import Device, DeviceType, Partition
 from dra_driver.devices.nvidia.mig import Mig
-from dra_driver.devices.nvidia.mig_note import MigNotes
+from dra_driver.devices.nvidia.mig_note import MigNote, MigNotes
 from dra_driver.devices.partitioning import PartitionMode, PartitionPolicy
 from tests.support.nvml.fake import FakeNvml
 from tests.support.nvml.machine import Gpu, Machine
@@ -49,19 +50,25 @@ class CountedNvml(FakeNvml):
 
 
 class CountedNotes(MigNotes):
-    """Notes whose writes can be the last thing that the process did not do. They do not fail: the disk is fine."""
+    """Notes whose writes can be the last thing that the process did not do. They do not fail: the disk is fine.
+
+    They are not synced: it is processes that end here, not machines.
+    """
 
     def __init__(self, directory: Path, boot_id: str, effects: Effects) -> None:
         super().__init__(directory, boot_id=boot_id)
         self.effects = effects
+        self.directory = directory
+        self.boot_id = boot_id
 
     def write(self, name: str, uuid: str | None = None) -> None:
         self._reach("write")
-        super().write(name, uuid)
+        content = msgspec.json.encode(MigNote(boot=self.boot_id, uuid=uuid))
+        (self.directory / f"{name}.json").write_bytes(content)
 
     def remove(self, name: str) -> None:
         self._reach("remove")
-        super().remove(name)
+        (self.directory / f"{name}.json").unlink(missing_ok=True)
 
     def _reach(self, name: str) -> None:
         if self.effects.kill_at == self.effects.count:
