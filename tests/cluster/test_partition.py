@@ -86,6 +86,32 @@ def test_a_card_in_use_is_not_used_in_another_way_until_it_is_free(
     assert "allocation" not in workload.claim(first).get("status", {})
 
 
+def test_a_partition_outlives_a_killed_plugin_and_goes_with_its_pod(
+    workload: Workload, cluster: Cluster, plugin: PluginProcess
+) -> None:
+    workload.run(a_partition("small", "1g.10gb"), a_pod("small", "small"))
+    made, slices = partitions(cluster), plugin.slices()
+    plugin.process.kill()
+    plugin.process.start()
+    plugin.wait_until_ready()
+    assert (partitions(cluster), plugin.slices()) == (made, slices)
+    workload.run(a_partition("large", "3g.40gb"), a_pod("large", "large"))
+    assert len(partitions(cluster)) == 2
+    workload.delete("pod", "small")
+    cluster.wait_for("the partition of the Pod that is gone to go", lambda: len(partitions(cluster)) == 1, 30)
+    assert not made & partitions(cluster)
+
+
+def test_an_overlapping_partition_waits_for_its_place(workload: Workload, cluster: Cluster) -> None:
+    """The 4g.40gb has but one place, which the 1g.10gb before it takes a part of."""
+    workload.run(a_partition("small", "1g.10gb"), a_pod("small", "small"))
+    workload.apply(a_partition("wide", "4g.40gb"), a_pod("wide", "wide"))
+    assert "cannot allocate all claims" in workload.wait_until_unschedulable("wide")
+    workload.delete("pod", "small")
+    workload.wait_for_phase("wide", "Running")
+    assert len(partitions(cluster)) == 1
+
+
 def test_a_card_has_no_more_partitions_than_its_counters_allow(workload: Workload, cluster: Cluster) -> None:
     workload.run(a_partition("one", "3g.40gb"), a_partition("two", "3g.40gb"), a_pod("one", "one"), a_pod("two", "two"))
     workload.apply(a_partition("three", "1g.10gb"), a_pod("three", "three"))
