@@ -3,20 +3,32 @@
 An XID that a program causes (a bad address, a full time-out) ends that program, and the card is well. One that tells of
 something that NVML counts, too (remapped rows, recommended actions), is left to what NVML says now. All others, also
 those that are not known here, make a card unwell until it was reset.
-Source: NVIDIA's documentation "XID errors".
+Source: the catalog in NVIDIA's documentation "XID errors", column "immediate action".
 """
 
 from typing import Final
 
 from dra_driver.devices.model import Health
 
-PROGRAM_XIDS: Final = frozenset({8, 13, 31, 43, 45, 68, 69, 109, 137})
-"""A program did something wrong, or was ended: the card is well."""
+PROGRAM_XIDS: Final = frozenset(
+    {8, 11, 13, 25, 31, 32, 45, 60, 68, 69, 80, 109, 139}
+    | {39, 40, 41, 70, 71, 72, 75, 76, 77, 85, *range(126, 136)}  # copy engines
+    | {82, 83, 84, 86, 88, 89, *range(96, 106)}  # video, JPEG and optical flow engines
+)
+"""A program did something wrong, or was ended, and has to be started again: the card is well.
+
+NVIDIA's catalog wants a reset after 109, its device plugin and DRA driver pass over it; where it is needed the
+recommended action says so.
+"""
+
+NOTED_XIDS: Final = frozenset({14, 37, 38, 43, 44, 66, 67, 93, 106, 107, 108, 121, 137, 141, 160, 161})
+"""Nothing has to be done at once, NVIDIA's catalog says: the card is well."""
 
 COUNTED_XIDS: Final = frozenset({63, 92, 94, 154})
 """NVML's counters and its recommended action say what follows."""
 
 _MEANINGS: Final = {
+    46: "the GPU stopped",
     48: "memory error that cannot be corrected",
     61: "the card's microcontroller stopped",
     62: "the card's microcontroller halted",
@@ -27,7 +39,6 @@ _MEANINGS: Final = {
     110: "security fault",
     119: "the card's system processor does not answer",
     120: "the card's system processor failed",
-    121: "error of the link to the CPU",
     136: "link training failed",
     140: "memory error that was not recovered",
     143: "the card could not be initialised",
@@ -40,7 +51,7 @@ _MEANINGS: Final = {
 
 def explain_xid(xid: int) -> Health | None:
     """Return what an XID means for the card's health; None if it means nothing, or NVML tells it better."""
-    if xid in PROGRAM_XIDS or xid in COUNTED_XIDS:
+    if xid in PROGRAM_XIDS | NOTED_XIDS | COUNTED_XIDS:
         return None
     message = f"XID {xid}: {_MEANINGS.get(xid, 'error of the card or its driver')}"
     return Health(reason=f"xid-{xid}", message=message, event=True)
