@@ -284,6 +284,7 @@ def _mps_daemons(settings: Settings, client: ApiClient) -> PodDaemons | None:
         node_name=settings.node_name,
         image=settings.mps_image,
         folders=settings.mps_folders,
+        driver_root=settings.driver_root,
     )
     return PodDaemons(client, daemons, loop=asyncio.get_running_loop())
 
