@@ -1,0 +1,75 @@
+"""The claims that the matrix prepares and unprepares, each with a rival that wants something of the same devices."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from dra_driver.api.resource_v1 import DeviceRequestAllocationResult, ResourceClaim
+from kubeletplugin.app import read_backends
+from kubeletplugin.prepare.record import ClaimRef
+from tests.crash.node import Node
+from tests.support.builder import a_claim, a_ref, a_result, a_share
+
+OPERATIONS = ("prepare", "unprepare")
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A claim and its rival. An `is_held_up` rival must be refused while the claim is prepared, or half so."""
+
+    name: str
+    claim: ResourceClaim
+    rival: ResourceClaim
+    is_held_up: bool = True
+
+    @property
+    def ref(self) -> ClaimRef:
+        """The claim as the kubelet names it."""
+        return _ref(self.claim)
+
+    @property
+    def rival_ref(self) -> ClaimRef:
+        """The other one."""
+        return _ref(self.rival)
+
+
+def build_scenarios(node: Node) -> list[Scenario]:
+    """Return all of them, for the devices of the node."""
+    node.reset()
+    (backend,) = read_backends(node.settings)
+    first, second, split = backend.read_inventory().devices
+    small, wide = (split.partition_name(partition) for partition in split.partitions[:2])
+    half, other = a_share(first.name, "half", memory="40Gi", cores=30), a_share(second.name, "other", request="more")
+    return [
+        _scenario("a whole device", [a_result(first.name)], a_result(first.name)),
+        _scenario("two shares", [half, other], a_share(first.name, "rival", memory="48Gi")),
+        _scenario("a partition", [a_result(small)], a_result(wide)),
+        _scenario(
+            "several devices",
+            [a_result(first.name), a_share(second.name, "some", request="more"), a_result(small, "split")],
+            a_result(wide),
+        ),
+        _scenario(
+            "admin access", [a_result(first.name, admin_access=True)], a_result(first.name), is_held_up=False
+        ),
+    ]  # fmt: skip
+
+
+def _scenario(
+    name: str, results: list[DeviceRequestAllocationResult], rival: DeviceRequestAllocationResult, **fields: bool
+) -> Scenario:
+    uid = name.replace(" ", "-")
+    return Scenario(
+        name,
+        a_claim(*results, ref=a_ref(f"uid-{uid}", uid)),
+        a_claim(rival, ref=a_ref(f"uid-{uid}-rival", f"{uid}-rival")),
+        **fields,
+    )
+
+
+def _ref(claim: ResourceClaim) -> ClaimRef:
+    metadata = claim.metadata
+    return ClaimRef(metadata.namespace, metadata.name, metadata.uid)
+
+
+JOBS: Final = 5 * len(OPERATIONS)
+"""How many jobs there are: each operation of each scenario."""
