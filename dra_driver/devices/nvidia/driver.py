@@ -1,5 +1,6 @@
 """The parts of an installed driver that a container needs: libraries, programs, perhaps a toolkit's hook."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -68,7 +69,9 @@ def read_driver(root: DriverRoot) -> Driver:
     another version, as an update leaves them for a while, do not mix in.
     """
     folders = root.read_library_folders()
-    version = _read_version(root, folders)
+    cuda = _find_cuda(root, folders)
+    version = _version_of(cuda)
+    folders = tuple(dict.fromkeys((cuda.rpartition("/")[0], *folders)))
     libraries: dict[str, Library] = {}
     for folder in (*folders, *(f"{folder}/vdpau" for folder in folders)):
         for library in _read_libraries(root, folder, version):
@@ -82,21 +85,26 @@ def read_driver(root: DriverRoot) -> Driver:
     )
 
 
-def _read_version(root: DriverRoot, folders: tuple[str, ...]) -> str:
+def _find_cuda(root: DriverRoot, folders: tuple[str, ...]) -> str:
     for folder in folders:
         path = root.resolve(f"{folder}/{CUDA}")
-        if path is not None and root.is_loadable(path):
-            version = path.rpartition("/")[2].removeprefix("libcuda.so.")
-            if "." in version:
-                return version
+        if path is not None and "." in _version_of(path) and root.is_loadable(path):
+            return path
     raise DeviceError(f"{CUDA}: not below {str(root.path)!r}, want --driver-root to be where the driver is installed")
 
 
-def _read_libraries(root: DriverRoot, folder: str, version: str) -> tuple[Library, ...]:
-    links: dict[str, list[str]] = {}
-    for name, path in root.read_folder(folder):
-        if path.endswith(f".so.{version}") and not name.startswith(_GRAPHICS):
-            links.setdefault(path, [])
-            if name != path.rpartition("/")[2]:
-                links[path].append(name)
-    return tuple(Library(path, tuple(names)) for path, names in links.items() if root.is_loadable(path))
+def _version_of(path: str) -> str:
+    return path.rpartition("/")[2].removeprefix("libcuda.so.")
+
+
+def _read_libraries(root: DriverRoot, folder: str, version: str) -> Iterator[Library]:
+    """The libraries of that version, and the links beside them: only names that begin as theirs are followed."""
+    names = root.read_folder(folder)
+    for name in names:
+        stem, _, found = name.partition(".so.")
+        if found != version or stem.startswith(_GRAPHICS):
+            continue
+        path = root.resolve(f"{folder}/{name}")
+        if path is not None and root.is_loadable(path):
+            others = (each for each in names if each.startswith(f"{stem}.so") and each != name)
+            yield Library(path, tuple(each for each in others if root.resolve(f"{folder}/{each}") == path))

@@ -10,7 +10,6 @@ Links are followed as the driver's own root would have them: an absolute link do
 
 import os
 import stat
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -96,16 +95,13 @@ class DriverRoot:
         resolved = (self.resolve(folder) for folder in (*known, *LIBRARY_FOLDERS))
         return tuple(dict.fromkeys(folder for folder in resolved if folder is not None))
 
-    def read_folder(self, folder: str) -> Iterator[tuple[str, str]]:
-        """Yield (name, the driver's path with links followed) of the loadable libraries of a folder, sorted by name."""
+    def read_folder(self, folder: str) -> tuple[str, ...]:
+        """Return the names in a folder of the driver, sorted; nothing if it cannot be read."""
         seen = self.find(folder)
         try:
-            names = sorted(each.name for each in seen.iterdir()) if seen is not None else []
+            return tuple(sorted(each.name for each in seen.iterdir())) if seen is not None else ()
         except OSError:
-            return
-        for name in names:
-            if name.startswith("lib") and ".so" in name and (resolved := self.resolve(f"{folder}/{name}")) is not None:
-                yield name, resolved
+            return ()
 
     def is_loadable(self, driver_path: str) -> bool:
         """Whether it is a library of this machine's word size."""
