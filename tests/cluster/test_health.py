@@ -41,6 +41,21 @@ def devices(plugin: PluginProcess) -> dict[str, Manifest]:
     return {device["name"]: device for found in plugin.slices() for device in found["spec"].get("devices", ())}
 
 
+def health_of(workload: Workload, pod: str) -> list[tuple[str, str, str]]:
+    """Give what a Pod's status says of its devices: claim, health and message of each."""
+    [status] = workload.cluster.get("pod", pod)["status"]["containerStatuses"]
+    return [
+        (entry["name"], device["health"], device.get("message", ""))
+        for entry in status.get("allocatedResourcesStatus", ())
+        for device in entry["resources"]
+    ]
+
+
+def wait_for_health(workload: Workload, pod: str, health: str, message: str = "") -> None:
+    wanted = [(f"claim:{pod}", health, message)]
+    workload.cluster.wait_for(f"{pod} to be told {health}", lambda: health_of(workload, pod) == wanted)
+
+
 def wait_for_taints(plugin: PluginProcess, count: int) -> dict[str, list[Manifest]]:
     """Wait until so many devices have taints, and return these by device."""
 
@@ -91,6 +106,17 @@ def test_the_container_of_a_pod_on_an_ill_device_starts_again_with_it(
     wait_for_taints(plugin, 26)
     workload.restart_containers("holder")
     assert look_at(workload, "holder") == before
+
+
+def test_the_status_of_a_pod_says_how_its_device_is(plugin: PluginProcess, workload: Workload) -> None:
+    run_each(workload, {"share": the_first_card(memory="8Gi"), "partition": PARTITION})
+    for pod in ("share", "partition"):
+        wait_for_health(workload, pod, "Healthy")
+    plugin.override(ILL)
+    wait_for_health(workload, "share", "Unhealthy", "xid-79: fell off the bus")
+    assert health_of(workload, "partition")[0][1] == "Healthy"
+    plugin.override({})
+    wait_for_health(workload, "share", "Healthy")
 
 
 def test_a_device_that_falls_ill_is_told_of_once(plugin: PluginProcess, workload: Workload) -> None:
