@@ -143,9 +143,12 @@ def end(number: int) -> None:
 
 def points(effects: list[str], sent: int = signal.SIGKILL) -> list[Point]:
     """Return every point of a run that had these effects. No write is torn where the process goes on afterwards."""
+    before = [Point(number, Moment.BEFORE, sent) for number in range(len(effects) + 1)]
+    if sent != signal.SIGKILL:
+        return before
     torn = [
         Point(number, Moment.TORN, sent)
         for number, each in enumerate(effects)
         if each.startswith(("write ", "pwrite "))
     ]
-    return [*(Point(number, Moment.BEFORE, sent) for number in range(len(effects) + 1)), *torn]
+    return [*before, *torn]
