@@ -77,7 +77,8 @@ class PluginProcess:
         self.override({})
         kubeconfig = self.cluster.token_for(SERVICE_ACCOUNT, NAMESPACE, self.node.name)
         flags = {"kubeconfig": kubeconfig, **self._flags}
-        texts = [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]
+        names = {f"--{name.replace('_', '-')}": value for name, value in flags.items()}
+        texts = [name if value is True else f"{name}={value}" for name, value in names.items()]
         command = self.node.namespace.command((sys.executable, "-P", "-m", "kubeletplugin", *texts))
         name = f"{self.node.name}-plugin"
         self.process = self.cluster.processes.start(name, command, {"PYTHONPATH": str(PROJECT)})
