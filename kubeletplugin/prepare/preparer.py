@@ -70,6 +70,7 @@ class Preparer:
         self._catalog = catalog
         self._sharing = sharing or DeviceSharing()
         self._boot_id = boot_id
+        self._generation = -1
         self._holders = Holders(checkpoint, artifacts, pool=owned.pool, catalog=catalog)
         self._sweeper = Sweeper(
             checkpoint=checkpoint, artifacts=artifacts, holders=self._holders, sharing=self._sharing, catalog=catalog
@@ -245,6 +246,9 @@ class Preparer:
         self._artifacts.write(record, catalog)
 
     def _apply_sharing(self, record: ClaimRecord, catalog: Catalog) -> None:
+        if self._generation != self._checkpoint.generation:
+            self._generation = self._checkpoint.generation
+            self._sharing.forget()
         for device in record.devices:
             if device.strategy in DEVICE_STRATEGIES:
                 with self._checkpoint.locks.hold(device_key(device.device)):

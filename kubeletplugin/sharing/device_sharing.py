@@ -72,6 +72,11 @@ class DeviceSharing:
         if entry is not None:
             entry.backend.undo_exclusive_process(entry.device)
 
+    def forget(self) -> None:
+        """Trust nothing that was set before: another process may have set it otherwise."""
+        with self._lock:
+            self._intervals.clear()
+
     def read_daemons(self) -> frozenset[str]:
         """Return the names of the devices that have a daemon."""
         return self._daemons.read_names() if self._daemons is not None else frozenset()

@@ -100,6 +100,15 @@ def test_turns_last_as_long_as_there_is_a_share(tmp_path: Path) -> None:
     assert node.backend.time_slices == {}
 
 
+def test_turns_that_another_process_ended_are_set_again(tmp_path: Path) -> None:
+    node = Node(tmp_path, Strategy.TIME_SLICING)
+    first, second = node.start(), node.start()
+    prepare(first, "a", timeSlicing={"interval": "Long"})
+    second.unprepare(a_ref("a"))
+    prepare(first, "b", timeSlicing={"interval": "Long"})
+    assert node.backend.time_slices == {CARD.name: Interval.LONG}
+
+
 def test_clients_of_a_daemon_get_its_pipes_and_their_limits(tmp_path: Path) -> None:
     node = Node(tmp_path, Strategy.MPS)
     preparer = node.start()
