@@ -124,7 +124,9 @@ class Node:
                 for path in files
                 if path.is_relative_to(settings.shim_dir) and path.name[0] != "."
             },
-            partitions=frozenset(path.stem for path in files if path.parent == self.partitions_dir and path.suffix),
+            partitions=frozenset(
+                path.stem for path in files if path.parent == self.partitions_dir and path.name[0] != "."
+            ),
             leftovers=tuple(sorted(map(self._short, (*filter(_is_leftover, files), *folders)))),
         )
 
