@@ -239,34 +239,36 @@ def an_allocated_claim(cluster: Cluster, workload: Workload, node: str) -> Manif
     ]
     terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]
     status = {"allocation": {"devices": {"results": results}, "nodeSelector": {"nodeSelectorTerms": terms}}}
-    patch_status(cluster, {"status": status})
+    merge = ("--subresource=status", "--type=merge", "--patch", json.dumps({"status": status}))
+    cluster.kubectl("patch", "resourceclaim", "held", *merge)
     return cluster.get("resourceclaim", "held", "default")
 
 
-def patch_status(cluster: Cluster, patch: Manifest, kubeconfig: Path | None = None) -> str:
-    """Patch the status of the claim, and say why that is refused, if it is."""
-    command = ("patch", "resourceclaim", "held", "--subresource=status", "--type=merge", "--patch", json.dumps(patch))
-    if kubeconfig is not None:
-        return refusal(cluster, kubeconfig, *command)
-    cluster.kubectl(*command)
-    return ""
+def refused_status(cluster: Cluster, kubeconfig: Path, **status: object) -> str:
+    """Apply a status to the claim, as the plugin does, and say why that is refused, if it is."""
+    named = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "held"}}
+    applied = json.dumps({**named, "status": status})
+    how = ("--server-side", "--subresource=status", "--field-manager=plugin", "--force-conflicts", "--validate=false")
+    return refusal(cluster, kubeconfig, "apply", *how, "--filename", "-", stdin=applied)
 
 
 def a_status(driver: str, node: str) -> Manifest:
-    return {"status": {"devices": [{"driver": driver, "pool": node, "device": "gpu-0", "data": {"uuid": "GPU-0"}}]}}
+    return {"driver": driver, "pool": node, "device": "gpu-0", "data": {"uuid": "GPU-0"}}
 
 
 def test_it_tells_of_its_own_devices_in_claims_of_its_own_node(
     cluster: Cluster, token: Path, workload: Workload
 ) -> None:
     an_allocated_claim(cluster, workload, OWN)
-    assert patch_status(cluster, a_status(DRIVER, OWN), token) == ""
-    assert "changing status.devices requires" in patch_status(cluster, a_status(OTHER_DRIVER, OWN), token)
-    assert "resourceclaims/binding" in patch_status(cluster, {"status": {"allocation": None}}, token)
+    own, other = a_status(DRIVER, OWN), a_status(OTHER_DRIVER, OWN)
+    assert refused_status(cluster, token, devices=[own]) == ""
+    assert "changing status.devices requires" in refused_status(cluster, token, devices=[own, other])
+    user = {"resource": "pods", "name": "nobody", "uid": "f8a2a0e8-4f1b-4c58-bb38-35a4bc0a2b8c"}
+    assert "resourceclaims/binding" in refused_status(cluster, token, devices=[own], reservedFor=[user])
     assert [entry["driver"] for entry in workload.claim("held")["status"]["devices"]] == [DRIVER]
 
 
 def test_it_tells_nothing_of_claims_of_another_node(cluster: Cluster, token: Path, workload: Workload) -> None:
     an_allocated_claim(cluster, workload, FOREIGN)
-    assert "changing status.devices requires" in patch_status(cluster, a_status(DRIVER, FOREIGN), token)
+    assert "changing status.devices requires" in refused_status(cluster, token, devices=[a_status(DRIVER, FOREIGN)])
     assert "devices" not in workload.claim("held")["status"]
