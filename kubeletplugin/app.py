@@ -22,36 +22,36 @@ from dra_driver.kube.client import ApiClient
 from dra_driver.kube.credential import Credential
 from dra_driver.kube.event import EventRecorder
 from dra_driver.process import build_registry, stop_signals
+from kubeletplugin.boot import read_boot_id
 from kubeletplugin.catalog import Catalog
 from kubeletplugin.claim_status.writer import ClaimStatusWriter
 from kubeletplugin.cluster import Claims, Events
 from kubeletplugin.discovery import Discovery
 from kubeletplugin.health.change import HealthChange, diff_health
 from kubeletplugin.health.judge import HealthJudge
+from kubeletplugin.health.stream import HealthStreams
 from kubeletplugin.health.verdict import HoldPolicy
-from kubeletplugin.health_stream import HealthStreams
-from kubeletplugin.instance import Instance, hold_instance
+from kubeletplugin.kubelet.instance import Instance, hold_instance
+from kubeletplugin.kubelet.probe import GET_INFO, PREPARE, check_socket
+from kubeletplugin.kubelet.registration import Registration
+from kubeletplugin.kubelet.service import PluginService
+from kubeletplugin.kubelet.socket import remove_dead_sockets, require_registry, serve_socket
+from kubeletplugin.kubelet.socket_name import is_registration_socket, is_service_socket
 from kubeletplugin.metric import Metrics
 from kubeletplugin.prepare.artifact import Artifacts
-from kubeletplugin.prepare.boot import read_boot_id
 from kubeletplugin.prepare.checkpoint import Checkpoint
 from kubeletplugin.prepare.metadata import MetadataFiles
 from kubeletplugin.prepare.preparer import Owned, Preparer
 from kubeletplugin.prepare.spec import Names
-from kubeletplugin.probe import GET_INFO, PREPARE, check_socket
+from kubeletplugin.prepare.upkeep import KubeletState, Upkeep
 from kubeletplugin.publish.kube_store import KubeSliceStore
 from kubeletplugin.publish.metric import PublishMetrics
 from kubeletplugin.publish.offer import SharePolicy
 from kubeletplugin.publish.publisher import Publisher
-from kubeletplugin.registration import Registration
-from kubeletplugin.service import PluginService
 from kubeletplugin.setting import BackendName, Settings
 from kubeletplugin.sharing.device_sharing import DeviceSharing
 from kubeletplugin.sharing.mps_daemon import PodDaemons
 from kubeletplugin.sharing.mps_pod import DaemonSettings
-from kubeletplugin.socket import remove_dead_sockets, require_registry, serve_socket
-from kubeletplugin.socket_name import is_registration_socket, is_service_socket
-from kubeletplugin.upkeep import KubeletState, Upkeep
 
 log = structlog.get_logger(__name__)
 

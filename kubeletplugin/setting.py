@@ -18,14 +18,14 @@ from dra_driver.devices.partitioning import (
 from dra_driver.devices.sharing import DEFAULT_STRATEGY, SharingPolicy, parse_sharing_policy
 from dra_driver.errors import SettingError
 from dra_driver.http import parse_http_address
-from kubeletplugin.prepare.boot import BOOT_ID_PATH
-from kubeletplugin.sharing.mps_edits import MpsFolders
-from kubeletplugin.socket_name import (
+from kubeletplugin.boot import BOOT_ID_PATH
+from kubeletplugin.kubelet.socket_name import (
     SOCKET_PATH_LIMIT,
     build_registration_socket,
     build_service_socket,
     validate_pod_uid,
 )
+from kubeletplugin.sharing.mps_edits import MpsFolders
 
 DEFAULT_DRIVER = "accel.dra-driver.io"
 DEFAULT_NAMESPACE = "dra-driver"

@@ -12,7 +12,7 @@ from dra_driver.kube.cache import Cache
 from dra_driver.kube.client import ApiClient, Preconditions
 from dra_driver.kube.resource import NODES, RESOURCE_SLICES, Selection
 from dra_driver.kube.watch import Watch
-from kubeletplugin.coexistence import find_other_owners
+from kubeletplugin.publish.coexistence import find_other_owners
 from kubeletplugin.publish.store import NodeFacts
 
 

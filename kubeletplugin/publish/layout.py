@@ -24,7 +24,7 @@ from dra_driver.api.resource_v1 import CounterSet, ResourcePool, ResourceSlice, 
 from dra_driver.api.resource_v1 import Device as SliceDevice
 from dra_driver.devices.attribute import explain_not_shareable
 from dra_driver.devices.model import Device, Inventory, LeftOut, Partition
-from kubeletplugin.coexistence import OtherOwner
+from kubeletplugin.publish.coexistence import OtherOwner
 from kubeletplugin.publish.feature import ALL_FEATURES, Features
 from kubeletplugin.publish.offer import SharePolicy, build_counter_set, build_partition, build_whole
 from kubeletplugin.publish.slice_name import build_slice_name

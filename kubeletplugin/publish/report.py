@@ -9,7 +9,7 @@ from dra_driver.allocator import Allocator
 from dra_driver.api.resource_v1 import ResourceSlice
 from dra_driver.devices.model import LeftOut
 from dra_driver.kube.event import EventType, reference_to_node
-from kubeletplugin.coexistence import OtherOwner
+from kubeletplugin.publish.coexistence import OtherOwner
 from kubeletplugin.publish.diff import SyncPlan
 from kubeletplugin.publish.drop import DroppedField
 from kubeletplugin.publish.feature import Features

@@ -8,7 +8,7 @@ from dra_driver.allocator import Allocator
 from dra_driver.api.core_v1 import ObjectReference
 from dra_driver.api.resource_v1 import ResourceSlice
 from dra_driver.kube.event import EventType
-from kubeletplugin.coexistence import OtherOwner
+from kubeletplugin.publish.coexistence import OtherOwner
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from dra_driver.errors import ApiConflictError
 from dra_driver.kube.client import ApiClient
 from dra_driver.kube.resource import NODES
 from kubeletplugin.app import Plugin, read_backends
-from kubeletplugin.instance import hold_instance
+from kubeletplugin.kubelet.instance import hold_instance
 from kubeletplugin.setting import BackendName, Settings, SimulatedSettings, validate_settings
 from sandbox.node.feed import PodFeed
 from sandbox.node.kubelet import Kubelet

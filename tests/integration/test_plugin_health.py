@@ -8,9 +8,9 @@ import grpc
 import pytest
 
 from dra_driver.devices.model import Health, Inventory
-from kubeletplugin.health_stream import STALE, HealthStreams
+from kubeletplugin.health.stream import STALE, HealthStreams
+from kubeletplugin.kubelet.socket import serve_socket
 from kubeletplugin.proto import pluginregistration_v1_pb2 as registration
-from kubeletplugin.socket import serve_socket
 from tests.support.builder import NODE, a_device
 from tests.support.health_watch import HealthWatch
 from tests.support.plugin import PluginNode

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from dra_driver.errors import SettingError
-from kubeletplugin.instance import Instance, hold_instance
-from kubeletplugin.socket import remove_dead_sockets
+from kubeletplugin.kubelet.instance import Instance, hold_instance
+from kubeletplugin.kubelet.socket import remove_dead_sockets
 
 UIDS = [f"{number:032x}" for number in range(4)]
 
@@ -89,7 +89,7 @@ def test_a_pod_has_one_plugin_at_a_time(pods: Node) -> None:
 
 
 async def test_one_opens_its_sockets_at_a_time(pods: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubeletplugin.instance.START_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("kubeletplugin.kubelet.instance.START_TIMEOUT_S", 0.05)
     one, other = pods.start(0), pods.start(1)
     async with one.starting():
         with pytest.raises(SettingError, match="another plugin has been starting for"):

@@ -8,8 +8,8 @@ import msgspec
 
 from dra_driver.api import codec
 from dra_driver.api.resource_v1 import DeviceRequestAllocationResult
+from kubeletplugin.kubelet.socket_name import build_registration_socket, build_service_socket
 from kubeletplugin.prepare.record import ClaimRef
-from kubeletplugin.socket_name import build_registration_socket, build_service_socket
 from tests.support.builder import DRIVER, a_claim, a_ref, a_result, a_share
 from tests.support.health_watch import HealthWatch
 from tests.support.kubelet import Kubelet

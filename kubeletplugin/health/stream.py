@@ -15,7 +15,7 @@ from typing import Any
 import grpc
 
 from dra_driver.devices.model import Inventory
-from kubeletplugin.health_report import DeviceReport, build_reports, build_unknown
+from kubeletplugin.health.report import DeviceReport, build_reports, build_unknown
 from kubeletplugin.proto import dra_health_v1_pb2, dra_health_v1alpha1_pb2
 
 HEALTH_VERSIONS = ("v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth")

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from kubeletplugin.socket_name import (
+from kubeletplugin.kubelet.socket_name import (
     SOCKET_PATH_LIMIT,
     build_registration_socket,
     build_service_socket,

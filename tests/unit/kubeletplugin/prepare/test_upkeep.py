@@ -12,7 +12,7 @@ from kubeletplugin.prepare.lock import claim_key
 from kubeletplugin.prepare.preparer import Owned, Preparer
 from kubeletplugin.prepare.record import ClaimRef
 from kubeletplugin.prepare.spec import Names
-from kubeletplugin.upkeep import GONE_FOR_S, LOOK_INTERVAL_S, Upkeep
+from kubeletplugin.prepare.upkeep import GONE_FOR_S, LOOK_INTERVAL_S, Upkeep
 from tests.support.builder import DRIVER, NODE, FakeBackend, a_claim, a_device, a_ref, a_result, a_share
 
 WHOLE = a_device("GPU-0")

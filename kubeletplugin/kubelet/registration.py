@@ -5,9 +5,9 @@ from typing import Any
 import grpc
 import structlog
 
-from kubeletplugin.health_stream import HEALTH_VERSIONS
+from kubeletplugin.health.stream import HEALTH_VERSIONS
+from kubeletplugin.kubelet.service import SUPPORTED_VERSIONS
 from kubeletplugin.proto import pluginregistration_v1_pb2 as messages
-from kubeletplugin.service import SUPPORTED_VERSIONS
 
 log = structlog.get_logger(__name__)
 

@@ -12,7 +12,7 @@ import structlog
 from dra_driver.api.name import quote
 from dra_driver.api.resource_v1 import ResourceClaim
 from dra_driver.errors import ApiError, ApiNotFoundError, ClaimError, DraError
-from kubeletplugin.claim_thread import ClaimThreads
+from kubeletplugin.kubelet.claim_thread import ClaimThreads
 from kubeletplugin.metric import Metrics
 from kubeletplugin.prepare.preparer import Preparer
 from kubeletplugin.prepare.record import ClaimRecord, ClaimRef

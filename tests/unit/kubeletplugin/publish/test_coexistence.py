@@ -4,7 +4,7 @@ from dra_driver.api.meta_v1 import ObjectMeta
 from dra_driver.api.name import validate_label_value
 from dra_driver.api.quantity import Quantity
 from dra_driver.api.resource_v1 import Device, ResourcePool, ResourceSlice, ResourceSliceSpec
-from kubeletplugin.coexistence import OtherOwner, find_other_owners
+from kubeletplugin.publish.coexistence import OtherOwner, find_other_owners
 from tests.support.builder import DRIVER, NODE
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from dra_driver.devices.model import Health, Inventory
-from kubeletplugin.health_report import DEVICE_LIMIT, GONE, MESSAGE_LIMIT, DeviceReport, HealthStatus, build_reports
+from kubeletplugin.health.report import DEVICE_LIMIT, GONE, MESSAGE_LIMIT, DeviceReport, HealthStatus, build_reports
 from tests.support.builder import a_device
 
 

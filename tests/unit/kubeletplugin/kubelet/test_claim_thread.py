@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kubeletplugin.claim_thread import ClaimThreads
+from kubeletplugin.kubelet.claim_thread import ClaimThreads
 from tests.support.wait import until
 
 

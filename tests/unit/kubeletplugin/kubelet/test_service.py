@@ -10,13 +10,13 @@ from dra_driver.api.resource_v1 import ResourceClaim
 from dra_driver.devices.model import Device, Partition
 from dra_driver.errors import ClaimError
 from kubeletplugin.discovery import Discovery
+from kubeletplugin.kubelet.service import PluginService
 from kubeletplugin.metric import Metrics
 from kubeletplugin.prepare.artifact import Artifacts
 from kubeletplugin.prepare.checkpoint import Checkpoint
 from kubeletplugin.prepare.preparer import Owned, Preparer
 from kubeletplugin.prepare.record import ClaimRecord, ClaimRef
 from kubeletplugin.prepare.spec import Names
-from kubeletplugin.service import PluginService
 from tests.support.builder import DRIVER, NODE, FakeBackend, a_claim, a_device, a_ref, a_result
 
 SOUND, ODD = a_device("GPU-0"), a_device("GPU-1")
