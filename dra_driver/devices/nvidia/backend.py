@@ -21,7 +21,7 @@ from dra_driver.devices.nvidia.mig import Mig
 from dra_driver.devices.nvidia.mig_note import MigNotes
 from dra_driver.devices.nvidia.node import MigInstance
 from dra_driver.devices.nvidia.nvml_error import explain_nvml_error
-from dra_driver.devices.nvidia.reader import find_undriven
+from dra_driver.devices.nvidia.reader import read_undriven
 from dra_driver.devices.nvidia.time_slice import NvidiaSmi
 from dra_driver.devices.partitioning import PartitionPolicy
 from dra_driver.errors import DeviceError
@@ -176,7 +176,7 @@ class NvidiaBackend:
         if self._last.devices:
             health = Health(reason="no-driver", message=why)
             return Inventory(devices=tuple(replace(device, health=health) for device in self._last.devices))
-        undriven = find_undriven(self._host.sysfs)
+        undriven = read_undriven(self._host.sysfs)
         return Inventory(left_out=tuple(LeftOut(subject=address, problem=why) for address in undriven))
 
     def _close(self) -> None:

@@ -10,7 +10,7 @@ import pynvml
 from dra_driver.devices.model import Device, Health, LeftOut
 from dra_driver.devices.nvidia.event import XidWatch
 from dra_driver.devices.nvidia.link import build_links
-from dra_driver.devices.nvidia.nvml_error import explain_nvml_error
+from dra_driver.devices.nvidia.nvml_error import explain_error
 from dra_driver.devices.nvidia.reader import Card, read_card, read_versions
 from dra_driver.devices.nvidia.xid import explain_xid
 from dra_driver.errors import DeviceError
@@ -45,7 +45,7 @@ class Census:
             if card is not None and card.device.identity not in answering:
                 silent[index] = replace(card, device=replace(card.device, health=_explain_silence(error)))
             else:
-                left_out.append(LeftOut(subject=f"GPU {index}", problem=_explain(error)))
+                left_out.append(LeftOut(subject=f"GPU {index}", problem=explain_error(error)))
         self._forget_mended(answering)
         self._silent = frozenset(card.device.identity for card in silent.values())
         self._known = cards | silent
@@ -89,11 +89,7 @@ class Census:
         return explain_xid(xid) if xid is not None else None
 
 
-def _explain(error: pynvml.NVMLError | DeviceError) -> str:
-    return str(error) if isinstance(error, DeviceError) else explain_nvml_error(error)
-
-
 def _explain_silence(error: pynvml.NVMLError | DeviceError) -> Health:
     if isinstance(error, pynvml.NVMLError) and error.value == pynvml.NVML_ERROR_GPU_IS_LOST:
         return _LOST
-    return Health(reason="unreadable", message=_explain(error))
+    return Health(reason="unreadable", message=explain_error(error))

@@ -20,14 +20,15 @@ _ROOT: Final = PurePosixPath("/")
 _MOST_LINKS: Final = 40
 _ELF_64: Final = b"\x7fELF\x02"
 
-_MACHINE: Final = os.uname().machine
+MACHINE: Final = os.uname().machine
+"""The kind of processor, as folders of libraries are named after it."""
 
 LIBRARY_FOLDERS: Final = (
-    f"/usr/lib/{_MACHINE}-linux-gnu",
+    f"/usr/lib/{MACHINE}-linux-gnu",
     "/usr/lib64",
-    f"/lib/{_MACHINE}-linux-gnu",
+    f"/lib/{MACHINE}-linux-gnu",
     "/lib64",
-    f"/usr/lib/{_MACHINE}-linux-gnu/nvidia/current",
+    f"/usr/lib/{MACHINE}-linux-gnu/nvidia/current",
     "/usr/local/nvidia/lib64",
     "/usr/local/glibc/usr/lib",
     "/usr/lib",

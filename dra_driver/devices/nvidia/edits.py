@@ -6,7 +6,6 @@ Where a toolkit is installed its hook does that, and the libraries stand where t
 `LD_LIBRARY_PATH` is never set: it would replace what an image or a Pod has set.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -14,13 +13,11 @@ from typing import Final
 from cdi import ContainerEdits, DeviceNode, Hook, Mount, merge_edits
 from dra_driver.devices.model import Device
 from dra_driver.devices.nvidia.driver import CUDA, Driver, Library, read_driver
-from dra_driver.devices.nvidia.driver_root import DriverRoot
+from dra_driver.devices.nvidia.driver_root import MACHINE, DriverRoot
 from dra_driver.devices.nvidia.node import MigInstance, Node, read_capability_nodes, read_control_nodes, read_gpu_node
 from dra_driver.errors import DeviceError
 
-_MACHINE: Final = os.uname().machine
-
-CONTAINER_LIBRARY_FOLDERS: Final = (f"/usr/lib/{_MACHINE}-linux-gnu", "/usr/lib64")
+CONTAINER_LIBRARY_FOLDERS: Final = (f"/usr/lib/{MACHINE}-linux-gnu", "/usr/lib64")
 """Where loaders look without being told: those of Debian and its kin, those of Red Hat and its kin."""
 
 _PROGRAM_FOLDER: Final = "/usr/bin"
@@ -99,10 +96,6 @@ def _hook(program: str, action: str, arguments: tuple[str, ...]) -> Hook:
     name = _name(program)
     prefix = (name, "hook") if name == "nvidia-ctk" else (name,)
     return Hook(hook_name="createContainer", path=program, args=(*prefix, action, *arguments))
-
-
-def _is_cuda(library: Library) -> bool:
-    return CUDA in library.links
 
 
 def _name(path: str) -> str:

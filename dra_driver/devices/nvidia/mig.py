@@ -12,7 +12,7 @@ import contextlib
 import ctypes
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pynvml
 import structlog
@@ -27,27 +27,19 @@ from dra_driver.devices.nvidia.mig_reader import (
     covers_instance,
     read_compute_instances,
     read_full_compute_profile,
+    read_gpu_instance,
     read_gpu_instances,
     read_mig_devices,
     read_mig_enabled,
     read_profiles,
 )
 from dra_driver.devices.nvidia.mig_switch import MigSwitch, Pause
-from dra_driver.devices.nvidia.nvml_error import device_errors
+from dra_driver.devices.nvidia.nvml_error import device_errors, explain_error
 from dra_driver.devices.nvidia.placement import GpuProfile, Placements, build_placements
 from dra_driver.devices.partitioning import PartitionPolicy, plan_partitions
 from dra_driver.errors import DeviceError, StateError
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class MigInstance:
-    """What a partition is to the driver: the numbers of its GPU instance and compute instance, and its UUID."""
-
-    gpu_instance: int
-    compute_instance: int
-    uuid: str
 
 
 class Mig:
@@ -125,16 +117,15 @@ class Mig:
             if not any(partition.uuid is not None for partition in read.partitions):
                 self._switch.apply_off(device, card)
 
-    def find(self, device: Device, partition: Partition) -> MigInstance:
-        """Return the instance of a partition that exists. Raises DeviceError if it does not, or only half."""
+    def find(self, device: Device, partition: Partition) -> MigDevice:
+        """Return the MIG device of a partition that exists. Raises DeviceError if it does not, or only half."""
         name = device.partition_name(partition)
         with device_errors(f"partition {name}"):
             card = self._find_card(device)
             found = self._find_instance(device, card, partition) if read_mig_enabled(self._nvml, card) else None
             if found is None:
                 raise DeviceError(f"partition {name}: does not exist, want it made first")
-            made = self._require_mig_device(name, card, found)
-            return MigInstance(made.gpu_instance, made.compute_instance, made.uuid)
+            return self._require_mig_device(name, card, found)
 
     def read_minor(self, device: Device) -> Device:
         """Return a card with the minor number that it has now: switching the mode may change it."""
@@ -204,8 +195,7 @@ class Mig:
             raise DeviceError(f"device {device.name}: has no MIG profile {partition.profile}")
         placement = pynvml.c_nvmlGpuInstancePlacement_t(partition.start, partition.size)
         handle = self._nvml.nvmlDeviceCreateGpuInstanceWithPlacement(card, profile.id, ctypes.byref(placement))
-        info = self._nvml.nvmlGpuInstanceGetInfo(handle)
-        return GpuInstance(handle, info.id, info.profileId, info.placement.start, info.placement.size)
+        return read_gpu_instance(self._nvml, handle)
 
     def _roll_back(self, device: Device, card: Handle, partition: Partition) -> None:
         """Remove what is half made. What goes wrong here is logged: the first error is what the user needs."""
@@ -214,7 +204,7 @@ class Mig:
             self._undo_instance(device, card, partition)
             self._notes.remove(name)
         except (pynvml.NVMLError, StateError) as error:
-            log.warning("partition half made", device=name, error=str(error))
+            log.warning("partition half made", device=name, error=explain_error(error))
 
     def _undo_instance(self, device: Device, card: Handle, partition: Partition) -> None:
         """Destroy the instance of a partition, if there is one that is ours."""

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 import pynvml
 
-from dra_driver.devices.nvidia.placement import GpuProfile, build_profile_name, plan_profile_name
+from dra_driver.devices.nvidia.placement import GpuProfile, build_profile_name, parse_profile_name
 
 Library = Any
 Handle = Any
@@ -85,7 +85,13 @@ def read_gpu_instances(nvml: Library, card: Handle, profiles: Iterable[GpuProfil
             profile.instances,
         )
     )
-    return tuple(_read_gpu_instance(nvml, handle) for handle in handles)
+    return tuple(read_gpu_instance(nvml, handle) for handle in handles)
+
+
+def read_gpu_instance(nvml: Library, handle: Handle) -> GpuInstance:
+    """Read a GPU instance by its handle."""
+    info = nvml.nvmlGpuInstanceGetInfo(handle)
+    return GpuInstance(handle, info.id, info.profileId, info.placement.start, info.placement.size)
 
 
 def read_compute_instances(nvml: Library, instance: Handle) -> tuple[Handle, ...]:
@@ -165,15 +171,10 @@ def _profile_name(info: Any, number: int, memory: int, total_memory: int) -> str
     if isinstance(name, bytes):
         name = name.decode("utf-8", "replace")
     if name:
-        return plan_profile_name(name)
+        return parse_profile_name(name)
     return build_profile_name(
         compute_slices=info.sliceCount, memory=memory, total_memory=total_memory, suffix=_SUFFIXES.get(number, "")
     )
-
-
-def _read_gpu_instance(nvml: Library, handle: Handle) -> GpuInstance:
-    info = nvml.nvmlGpuInstanceGetInfo(handle)
-    return GpuInstance(handle, info.id, info.profileId, info.placement.start, info.placement.size)
 
 
 def _read_compute_profiles(nvml: Library, instance: Handle) -> Iterator[Any]:

@@ -11,7 +11,7 @@ import structlog
 from dra_driver.devices.model import Device
 from dra_driver.devices.nvidia.mig_note import MigNotes
 from dra_driver.devices.nvidia.mig_reader import Handle, Library, read_mig_enabled
-from dra_driver.devices.nvidia.nvml_error import explain_nvml_error
+from dra_driver.devices.nvidia.nvml_error import explain_error
 from dra_driver.errors import DeviceError, StateError
 
 log = structlog.get_logger(__name__)
@@ -78,7 +78,7 @@ class MigSwitch:
             elif not has_instances(device, card):
                 self.apply_off(device, card)
         except (pynvml.NVMLError, DeviceError, StateError) as error:
-            log.warning("MIG mode stays on", device=device.name, error=_explain(error))
+            log.warning("MIG mode stays on", device=device.name, error=explain_error(error))
 
     def forget(self, device: Device) -> None:
         """Drop the note of a card whose mode is off, as after a crash before it was switched, or after it was back."""
@@ -121,8 +121,4 @@ class MigSwitch:
             if not read_mig_enabled(self._nvml, card):
                 self._notes.remove(device.name)
         except (pynvml.NVMLError, StateError) as error:
-            log.warning("MIG mode half switched", device=device.name, error=_explain(error))
-
-
-def _explain(error: Exception) -> str:
-    return explain_nvml_error(error) if isinstance(error, pynvml.NVMLError) else str(error)
+            log.warning("MIG mode half switched", device=device.name, error=explain_error(error))

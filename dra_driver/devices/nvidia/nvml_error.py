@@ -6,7 +6,7 @@ from typing import Final
 
 import pynvml
 
-from dra_driver.errors import DeviceError, StateError
+from dra_driver.errors import DeviceError, DraError, StateError
 
 _PLAIN: Final = {
     pynvml.NVML_ERROR_IN_USE: "in use by a process, want it ended first",
@@ -21,6 +21,11 @@ _PLAIN: Final = {
 def explain_nvml_error(error: pynvml.NVMLError) -> str:
     """Say in one line what the library meant."""
     return _PLAIN.get(error.value) or f"NVML: {str(error).rstrip('.').lower()}"
+
+
+def explain_error(error: pynvml.NVMLError | DraError) -> str:
+    """Say in one line what went wrong, in the library or in this driver."""
+    return str(error) if isinstance(error, DraError) else explain_nvml_error(error)
 
 
 @contextlib.contextmanager

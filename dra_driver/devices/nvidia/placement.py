@@ -94,9 +94,9 @@ def build_placements(profiles: Iterable[GpuProfile]) -> Placements:
     )
 
 
-def plan_profile_name(profile_name: str) -> str:
+def parse_profile_name(text: str) -> str:
     """`1g.10gb+me` of NVML's `MIG 1g.10gb+me`."""
-    return profile_name.removeprefix("MIG ").strip()
+    return text.removeprefix("MIG ").strip()
 
 
 def build_profile_name(*, compute_slices: int, memory: int, total_memory: int, suffix: str = "") -> str:

@@ -139,7 +139,7 @@ def read_pcie_root(sysfs: Path, address: str) -> str | None:
     return next((part for part in parts if part.startswith("pci") and ":" in part), None)
 
 
-def find_undriven(sysfs: Path) -> tuple[str, ...]:
+def read_undriven(sysfs: Path) -> tuple[str, ...]:
     """PCI addresses of NVIDIA's GPUs, except those that are given to virtual machines. Sorted."""
     found = []
     for folder in sorted((sysfs / "bus/pci/devices").glob("*")):

@@ -16,7 +16,7 @@ from dra_driver.devices.nvidia.placement import (
     Placements,
     build_placements,
     build_profile_name,
-    plan_profile_name,
+    parse_profile_name,
 )
 from kubeletplugin.publish.layout import PoolOwner, build_pool
 from kubeletplugin.publish.offer import SharePolicy
@@ -192,8 +192,8 @@ def test_names_can_be_told_from_sizes(card: str) -> None:
 
 
 def test_the_word_mig_is_no_part_of_a_name() -> None:
-    assert plan_profile_name("MIG 1g.10gb+me") == "1g.10gb+me"
-    assert plan_profile_name("1g.10gb") == "1g.10gb"
+    assert parse_profile_name("MIG 1g.10gb+me") == "1g.10gb+me"
+    assert parse_profile_name("1g.10gb") == "1g.10gb"
 
 
 def test_a_full_node_keeps_the_limits_of_slices() -> None:
