@@ -11,7 +11,7 @@ from tests.crash.effect import Point, points
 from tests.crash.invariant import check_owned
 from tests.crash.node import Node
 from tests.crash.recovery import DEAD, STOPPED, Clean, Recovery, Trial
-from tests.crash.scenario import OPERATIONS, Scenario, build_scenarios
+from tests.crash.scenario import JOBS, OPERATIONS, Scenario, build_scenarios
 from tests.crash.server import Server
 from tests.crash.session import Session
 
@@ -119,6 +119,7 @@ def run_all(folder: Path, chosen: list[int], *, is_full: bool) -> Iterator[Row]:
     bench = Bench(folder)
     try:
         jobs = [(scenario, operation) for scenario in bench.scenarios for operation in OPERATIONS]
+        assert len(jobs) == JOBS
         for number in chosen:
             scenario, operation = jobs[number]
             yield run_claims(bench, scenario, operation, is_full=is_full)

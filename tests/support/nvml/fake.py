@@ -91,10 +91,6 @@ class FakeNvml(MigCalls):
         raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
 
     @device_call
-    def nvmlDeviceGetIndex(self, gpu: Gpu) -> int:  # noqa: N802
-        return self.machine.gpus.index(gpu)
-
-    @device_call
     def nvmlDeviceGetName(self, gpu: Gpu) -> str:  # noqa: N802
         return gpu.name
 
@@ -128,14 +124,6 @@ class FakeNvml(MigCalls):
         return require(gpu.cores)
 
     @device_call
-    def nvmlDeviceGetComputeMode(self, gpu: Gpu) -> int:  # noqa: N802
-        return gpu.compute_mode
-
-    @device_call
-    def nvmlDeviceSetComputeMode(self, gpu: Gpu, mode: int) -> None:  # noqa: N802
-        gpu.compute_mode = mode
-
-    @device_call
     def nvmlDeviceGetNvLinkState(self, gpu: Gpu, link: int) -> int:  # noqa: N802
         return int(_link(gpu, link).active)
 
@@ -154,11 +142,6 @@ class FakeNvml(MigCalls):
         info.state, info.cliqueId, info.status = fabric.state, fabric.clique, pynvml.NVML_SUCCESS
         memmove(info.clusterUuid, fabric.cluster, len(fabric.cluster))
         return int(pynvml.NVML_SUCCESS)
-
-    @device_call
-    def nvmlDeviceGetEccMode(self, gpu: Gpu) -> list[int]:  # noqa: N802
-        require(gpu.ecc or None)
-        return [1, 1]
 
     @device_call
     def nvmlDeviceGetTotalEccErrors(self, gpu: Gpu, error_type: int, counter_type: int) -> int:  # noqa: N802
@@ -188,10 +171,6 @@ class FakeNvml(MigCalls):
             else:
                 value.nvmlReturn = pynvml.NVML_ERROR_NOT_SUPPORTED
         return values
-
-    @device_call
-    def nvmlDeviceGetSupportedEventTypes(self, gpu: Gpu) -> int:  # noqa: N802
-        return int(pynvml.nvmlEventTypeXidCriticalError | pynvml.nvmlEventTypeDoubleBitEccError)
 
     @device_call
     def nvmlDeviceRegisterEvents(self, gpu: Gpu, types: int, event_set: Any) -> None:  # noqa: N802

@@ -66,7 +66,6 @@ class Gpu:
     remap_failed: bool = False
     retirement_pending: bool = False
     recovery_action: int | None = 0
-    compute_mode: int = pynvml.NVML_COMPUTEMODE_DEFAULT
 
 
 @dataclass(slots=True, kw_only=True)
@@ -77,7 +76,6 @@ class Machine:
     driver: str = "570.195.03"
     cuda: int = 12080
     loaded: bool = True
-    boot: int = field(default=0)
 
 
 _HGX_SLOTS: Final = (
