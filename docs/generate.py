@@ -10,7 +10,7 @@ from controller import cli as controller_cli
 from controller import decision
 from controller.allocator import reason
 from controller.metric import Metrics as ControllerMetrics
-from dra_driver.api.config_v1alpha1 import API_VERSION, KIND, DeviceConfig, default_device_config
+from dra_driver.api.config_v1alpha1 import API_VERSION, KIND, DeviceConfig, Interval, Strategy, default_device_config
 from dra_driver.devices.attribute import ATTRIBUTES
 from dra_driver.devices.simulated import profile_names, read_profile
 from kubeletplugin import cli
@@ -72,13 +72,21 @@ def _capacities() -> str:
 
 def _device_config() -> str:
     default = default_device_config(DeviceConfig())
+    strategies = ", ".join(f"`{each}`" for each in Strategy)
+    intervals = ", ".join(f"`{each}`" for each in Interval)
     rows = [
         ("`apiVersion`", f"`{API_VERSION}`", "required"),
         ("`kind`", f"`{KIND}`", "required"),
-        ("`sharing.strategy`", "`Shim`: limits for the shim, which is to enforce them; `None`: none",
-         f"`{default.strategy}`"),
-        ("`sharing.policy`", "`Force`: always limited; `Burst`: only while somebody else uses the device",
+        ("`sharing.strategy`", f"{strategies}: demands it ([what they do](operation.md#sharing-strategies))",
+         "the device's own"),
+        ("`sharing.policy`", "with `Shim`. `Force`: always limited; `Burst`: only while somebody else uses the device",
          f"`{default.policy}`"),
+        ("`sharing.timeSlicing.interval`", f"with `TimeSlicing`. Length of a turn: {intervals}",
+         f"`{Interval.DEFAULT}`"),
+        ("`sharing.mps.defaultActiveThreadPercentage`", "with `MPS`. The most threads of a share: percent, 1 to 100",
+         "no limit"),
+        ("`sharing.mps.defaultPinnedDeviceMemoryLimit`", "with `MPS`. The most memory of a share, such as `8Gi`",
+         "no limit"),
     ]  # fmt: skip
     text = (
         "## Opaque config\n\n"
