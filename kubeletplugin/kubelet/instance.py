@@ -7,8 +7,6 @@ Each process has a number, higher than that of every process that was there when
 
 import asyncio
 import contextlib
-import errno
-import fcntl
 import hashlib
 import os
 import socket
@@ -19,21 +17,19 @@ from typing import Final
 
 from dra_driver.errors import SettingError, StateError, explain_os_error
 from dra_driver.file import ensure_directory
+from kubeletplugin.byte_lock import find_locked_byte, lock_byte, unlock_byte
 
 LOCK_FILE = "plugin.lock"
 
 START_TIMEOUT_S = 30.0
 """How long another process may take to open its sockets."""
 
-# The bytes of the file, none of which is ever written.
 _START: Final = 0
 _NAMES: Final = 1 << 32
 _AGES: Final = 1 << 40
 _TURNS: Final = 1 << 41
 _END: Final = 1 << 42
-
-_FLOCK: Final = struct.Struct("hhqqi4x")
-"""`struct flock` of a 64-bit Linux: type, whence, start, length, process."""
+"""The bytes that are locked, or where such bytes begin and end; none is ever written."""
 
 _CREDENTIALS: Final = struct.Struct("iii")
 """`struct ucred`: process, user, group."""
@@ -56,31 +52,31 @@ class Instance:
         """
         try:
             async with asyncio.timeout(START_TIMEOUT_S):
-                while not _lock(self._descriptor, _START):  # noqa: ASYNC110 - it is another process
+                while not lock_byte(self._descriptor, _START):  # noqa: ASYNC110 - it is another process
                     await asyncio.sleep(_POLL_S)
         except TimeoutError:
             raise SettingError(f"another plugin has been starting for {START_TIMEOUT_S:g} s, want it to end") from None
         try:
             yield
         finally:
-            _unlock(self._descriptor, _START)
+            unlock_byte(self._descriptor, _START)
 
     def take_turn(self) -> bool:
         """Say that this process writes for the node from now on. Return whether it may: no younger one said so."""
-        _lock(self._descriptor, _TURNS + self._number)
-        return _first_held(self._descriptor, _TURNS + self._number + 1, _END) is None
+        lock_byte(self._descriptor, _TURNS + self._number)
+        return find_locked_byte(self._descriptor, _TURNS + self._number + 1, _END) is None
 
     def give_turn_back(self) -> None:
         """Say that this process does not write, so that an older one may."""
-        _unlock(self._descriptor, _TURNS + self._number)
+        unlock_byte(self._descriptor, _TURNS + self._number)
 
     def _take_number(self) -> int:
         """Take the number above those of all others; one of two that start together goes on to the next."""
         number = 0
         while True:
-            while (held := _first_held(self._descriptor, _AGES + number, _TURNS)) is not None:
+            while (held := find_locked_byte(self._descriptor, _AGES + number, _TURNS)) is not None:
                 number = held - _AGES + 1
-            if _lock(self._descriptor, _AGES + number):
+            if lock_byte(self._descriptor, _AGES + number):
                 return number
 
 
@@ -101,7 +97,7 @@ def hold_instance(directory: Path, pod_uid: str, service: Path) -> Iterator[Inst
         raise SettingError(f"{lock}: {explain_os_error(error)}, {wanted}") from error
     try:
         try:
-            if not _lock(descriptor, _NAMES + _digest(pod_uid)):
+            if not lock_byte(descriptor, _NAMES + _digest(pod_uid)):
                 raise SettingError(f"{service}: in use by another plugin, process {_read_listener(service)}")
             instance = Instance(descriptor)
         except OSError as error:
@@ -125,30 +121,3 @@ def _read_listener(path: Path) -> str:
 
 def _digest(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
-
-
-def _lock(descriptor: int, byte: int) -> bool:
-    """Lock a byte, if no other process has it."""
-    try:
-        _control(descriptor, fcntl.F_OFD_SETLK, fcntl.F_WRLCK, byte, 1)
-    except OSError as error:
-        if error.errno not in {errno.EAGAIN, errno.EACCES}:
-            raise
-        return False
-    return True
-
-
-def _unlock(descriptor: int, byte: int) -> None:
-    _control(descriptor, fcntl.F_OFD_SETLK, fcntl.F_UNLCK, byte, 1)
-
-
-def _first_held(descriptor: int, start: int, end: int) -> int | None:
-    """Return a byte from `start` up to `end` that another process has locked, None if there is none."""
-    kind, first = _control(descriptor, fcntl.F_OFD_GETLK, fcntl.F_WRLCK, start, end - start)
-    return None if kind == fcntl.F_UNLCK else first
-
-
-def _control(descriptor: int, command: int, kind: int, start: int, length: int) -> tuple[int, int]:
-    answer = fcntl.fcntl(descriptor, command, _FLOCK.pack(kind, os.SEEK_SET, start, length, 0))
-    found, _, first, _, _ = _FLOCK.unpack(answer)
-    return found, first

@@ -1,28 +1,22 @@
 """Locks between all threads of all plugin processes that share a state directory.
 
-They are byte ranges of one file, locked by open file descriptions (fcntl(2), F_OFD_SETLKW): each hold has a description
-of its own, so threads exclude each other as processes do, and the kernel lets go of what a killed process held.
+They are bytes of one file; each hold has an open file description of its own.
 The file's content is a note, which says who may trust what it remembers of the directory, see `Checkpoint.owned`.
 """
 
 import contextlib
-import errno
-import fcntl
 import hashlib
 import os
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from dra_driver.errors import StateError, explain_os_error
+from kubeletplugin.byte_lock import lock_byte, unlock_byte
 
-_FLOCK: Final = struct.Struct("hhqqi0q")
-"""`struct flock`: type, whence, start, length, and a process id that must be 0."""
-
-_FIRST_RANGE: Final = 1 << 32
-"""Ranges begin far behind the note."""
+_FIRST_BYTE: Final = 1 << 32
+"""The bytes that are locked begin far behind the note."""
 
 NOTE_BYTES: Final = 64
 
@@ -32,12 +26,12 @@ class Hold:
     """A lock while it is held."""
 
     descriptor: int
-    start: int
+    byte: int
 
     def share(self) -> None:
         """Let others hold it as shared, without a moment in which nobody does. Raises StateError."""
         with _named("lock"):
-            _lock(self.descriptor, self.start, fcntl.F_RDLCK, fcntl.F_OFD_SETLKW)
+            lock_byte(self.descriptor, self.byte, shared=True, wait=True)
 
     def read_note(self) -> str:
         """Return the note in the file; empty if there is none. Raises StateError."""
@@ -63,8 +57,7 @@ class StateLocks:
     @contextlib.contextmanager
     def hold(self, key: str, *, shared: bool = False) -> Iterator[Hold]:
         """Wait for a lock and hold it, alone or with others that share it. Raises StateError."""
-        kind = fcntl.F_RDLCK if shared else fcntl.F_WRLCK
-        held = self._acquire(key, kind, fcntl.F_OFD_SETLKW)
+        held = self._acquire(key, shared=shared, wait=True)
         if held is None:
             raise StateError(f"{self._path}: not locked, want a file system with locks of open file descriptions")
         try:
@@ -75,7 +68,7 @@ class StateLocks:
     @contextlib.contextmanager
     def try_hold(self, key: str) -> Iterator[bool]:
         """Hold a lock alone unless somebody has it, without waiting; say whether it is held. Raises StateError."""
-        held = self._acquire(key, fcntl.F_WRLCK, fcntl.F_OFD_SETLK)
+        held = self._acquire(key, shared=False, wait=False)
         try:
             yield held is not None
         finally:
@@ -87,13 +80,13 @@ class StateLocks:
         while self._idle:
             os.close(self._idle.pop())
 
-    def _acquire(self, key: str, kind: int, command: int) -> Hold | None:
-        start = _find_range(key)
+    def _acquire(self, key: str, *, shared: bool, wait: bool) -> Hold | None:
+        byte = _find_byte(key)
         while True:
             with _named(str(self._path)):
                 descriptor = self._take()
                 try:
-                    locked = _lock(descriptor, start, kind, command)
+                    locked = lock_byte(descriptor, byte, shared=shared, wait=wait)
                     current = self._is_current(descriptor)
                 except BaseException:
                     os.close(descriptor)
@@ -102,13 +95,13 @@ class StateLocks:
                 os.close(descriptor)
                 continue
             if locked:
-                return Hold(descriptor, start)
+                return Hold(descriptor, byte)
             self._idle.append(descriptor)
             return None
 
     def _release(self, held: Hold) -> None:
         try:
-            _lock(held.descriptor, held.start, fcntl.F_UNLCK, fcntl.F_OFD_SETLK)
+            unlock_byte(held.descriptor, held.byte)
         except OSError:
             os.close(held.descriptor)  # which lets go of it, too
         else:
@@ -137,20 +130,9 @@ def device_key(name: str) -> str:
     return f"device {name}"
 
 
-def _find_range(key: str) -> int:
+def _find_byte(key: str) -> int:
     digest = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest())
-    return _FIRST_RANGE + digest % (1 << 61)
-
-
-def _lock(descriptor: int, start: int, kind: int, command: int) -> bool:
-    """Change one byte's lock; False if somebody else has it and the command does not wait. Raises OSError."""
-    try:
-        fcntl.fcntl(descriptor, command, _FLOCK.pack(kind, os.SEEK_SET, start, 1, 0))
-    except OSError as error:
-        if error.errno in (errno.EAGAIN, errno.EACCES):
-            return False
-        raise
-    return True
+    return _FIRST_BYTE + digest % (1 << 61)
 
 
 @contextlib.contextmanager
