@@ -11,8 +11,7 @@ from enum import StrEnum
 from typing import Final, assert_never
 
 from dra_driver.devices.model import Device, Partition
-from dra_driver.errors import SettingError
-from dra_driver.suggestion import explain_meant
+from dra_driver.devices.override import find_override, parse_overrides
 
 
 class PartitionMode(StrEnum):
@@ -35,31 +34,13 @@ class PartitionPolicy:
     devices: Mapping[str, PartitionMode] = field(default_factory=dict)
 
     def find_mode(self, device: Device) -> PartitionMode:
-        """The mode of a device: its name counts before its UUID, that before its serial number."""
-        for key in (device.name, device.uuid, device.serial):
-            if key is not None and key in self.devices:
-                return self.devices[key]
-        return self.default
+        """Return the mode of a device."""
+        return find_override(device, self.devices) or self.default
 
 
 def parse_partition_policy(default: PartitionMode, overrides: Iterable[str]) -> PartitionPolicy:
-    """Read overrides of the form `<device name, UUID or serial>=<mode>`.
-
-    Raises SettingError that names everything that is wrong; the same device may be named twice if it says the same.
-    """
-    devices: dict[str, PartitionMode] = {}
-    problems: list[str] = []
-    for text in overrides:
-        device, _, word = text.rpartition("=")
-        mode = _MODES.get(word)
-        if not device:
-            problems.append(f"{text!r}: want <device name or UUID>=<mode>")
-        elif mode is None:
-            problems.append(f"{text!r}: unknown mode {word!r}, want {_KNOWN}{explain_meant(word, _MODES)}")
-        elif devices.setdefault(device, mode) is not mode:
-            problems.append(f"{text!r}: {device!r} is {devices[device]} already, want one mode a device")
-    if problems:
-        raise SettingError("; ".join(f"--partitions-of: {problem}" for problem in problems))
+    """Read overrides of the form `<device name, UUID or serial>=<mode>`. Raises SettingError, see `parse_overrides`."""
+    devices = parse_overrides(overrides, PartitionMode, flag="--partitions-of", kind="mode")
     return PartitionPolicy(default=default, devices=devices)
 
 
@@ -90,7 +71,3 @@ def _existing(device: Device) -> Iterator[Partition]:
             yield partition
         elif partition.uuid is not None:
             yield replace(partition, offered=False)
-
-
-_MODES: Final = {mode.value: mode for mode in PartitionMode}
-_KNOWN: Final = " or ".join(map(repr, _MODES))

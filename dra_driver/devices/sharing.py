@@ -9,8 +9,7 @@ from typing import Final, assert_never
 
 from dra_driver.api.config_v1alpha1 import Strategy
 from dra_driver.devices.model import Device, Inventory, ShareEnforcement
-from dra_driver.errors import SettingError
-from dra_driver.suggestion import explain_meant
+from dra_driver.devices.override import find_override, parse_overrides
 
 DEFAULT_STRATEGY: Final = Strategy.SHIM
 
@@ -26,33 +25,17 @@ class SharingPolicy:
     devices: Mapping[str, Strategy] = field(default_factory=dict)
 
     def find_strategy(self, device: Device) -> Strategy:
-        """The strategy of a device: its name counts before its UUID, that before its serial number.
-
-        One that the device does not know is not its own: Shim takes its place.
-        """
-        keys = (key for key in (device.name, device.uuid, device.serial) if key is not None)
-        wanted = next((self.devices[key] for key in keys if key in self.devices), self.default)
+        """Return the strategy of a device: Shim instead of one that the device does not know."""
+        wanted = find_override(device, self.devices) or self.default
         return wanted if explain_unsupported(wanted, device) is None else Strategy.SHIM
 
 
 def parse_sharing_policy(default: Strategy, overrides: Iterable[str]) -> SharingPolicy:
     """Read overrides of the form `<device name, UUID or serial>=<strategy>`.
 
-    Raises SettingError that names everything that is wrong; the same device may be named twice if it says the same.
+    Raises SettingError, see `parse_overrides`.
     """
-    devices: dict[str, Strategy] = {}
-    problems: list[str] = []
-    for text in overrides:
-        device, _, word = text.rpartition("=")
-        strategy = _STRATEGIES.get(word)
-        if not device:
-            problems.append(f"{text!r}: want <device name or UUID>=<strategy>")
-        elif strategy is None:
-            problems.append(f"{text!r}: unknown strategy {word!r}, want {_KNOWN}{explain_meant(word, _STRATEGIES)}")
-        elif devices.setdefault(device, strategy) is not strategy:
-            problems.append(f"{text!r}: {device!r} is {devices[device]} already, want one strategy a device")
-    if problems:
-        raise SettingError("; ".join(f"--sharing-strategy-of: {problem}" for problem in problems))
+    devices = parse_overrides(overrides, Strategy, flag="--sharing-strategy-of", kind="strategy")
     return SharingPolicy(default=default, devices=devices)
 
 
@@ -94,7 +77,3 @@ def explain_enforcement(strategy: Strategy, device: Device) -> ShareEnforcement:
 def _with_strategy(device: Device, policy: SharingPolicy) -> Device:
     strategy = policy.find_strategy(device)
     return replace(device, sharing_strategy=strategy, share_enforcement=explain_enforcement(strategy, device))
-
-
-_STRATEGIES: Final = {strategy.value: strategy for strategy in Strategy}
-_KNOWN: Final = " or ".join(map(repr, _STRATEGIES))

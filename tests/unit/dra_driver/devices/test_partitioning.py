@@ -43,8 +43,8 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
         )
     unknown = "unknown mode 'dinamic', want 'none' or 'static' or 'dynamic'; did you mean 'dynamic'?"
     assert str(caught.value).split("; --") == [
-        "--partitions-of: 'dynamic': want <device name or UUID>=<mode>",
-        "partitions-of: '=static': want <device name or UUID>=<mode>",
+        "--partitions-of: 'dynamic': want <device name, UUID or serial>=<mode>",
+        "partitions-of: '=static': want <device name, UUID or serial>=<mode>",
         f"partitions-of: 'GPU-1=dinamic': {unknown}",
         "partitions-of: 'GPU-2=static': 'GPU-2' is none already, want one mode a device",
     ]

@@ -50,7 +50,7 @@ def test_every_mistake_in_the_overrides_is_named() -> None:
     with pytest.raises(SettingError) as caught:
         parse_sharing_policy(Strategy.SHIM, ["MPS", "gpu-1=Mps", "gpu-2=MPS", "gpu-2=Shim"])
     assert str(caught.value) == (
-        "--sharing-strategy-of: 'MPS': want <device name or UUID>=<strategy>; "
+        "--sharing-strategy-of: 'MPS': want <device name, UUID or serial>=<strategy>; "
         "--sharing-strategy-of: 'gpu-1=Mps': unknown strategy 'Mps', want 'Shim' or 'TimeSlicing' or 'MPS' or 'None'; "
         "did you mean 'MPS'?; "
         "--sharing-strategy-of: 'gpu-2=Shim': 'gpu-2' is MPS already, want one strategy a device"

@@ -1,0 +1,40 @@
+"""What operators say of single devices by a flag that is given once a device: `<name, UUID or serial>=<word>`."""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import TypeVar
+
+from dra_driver.devices.model import Device
+from dra_driver.errors import SettingError
+from dra_driver.suggestion import explain_meant
+
+_WordT = TypeVar("_WordT", bound=StrEnum)
+
+
+def parse_overrides(texts: Iterable[str], words: type[_WordT], *, flag: str, kind: str) -> dict[str, _WordT]:
+    """Read what `flag` says: a word of that kind ("mode") for each device, as `<device name, UUID or serial>=<word>`.
+
+    Raises SettingError that names everything that is wrong; the same device may be named twice if it says the same.
+    """
+    known = {each.value: each for each in words}
+    devices: dict[str, _WordT] = {}
+    problems: list[str] = []
+    for text in texts:
+        device, _, value = text.rpartition("=")
+        word = known.get(value)
+        if not device:
+            problems.append(f"{text!r}: want <device name, UUID or serial>=<{kind}>")
+        elif word is None:
+            wanted = " or ".join(map(repr, known))
+            problems.append(f"{text!r}: unknown {kind} {value!r}, want {wanted}{explain_meant(value, known)}")
+        elif devices.setdefault(device, word) is not word:
+            problems.append(f"{text!r}: {device!r} is {devices[device]} already, want one {kind} a device")
+    if problems:
+        raise SettingError("; ".join(f"{flag}: {problem}" for problem in problems))
+    return devices
+
+
+def find_override(device: Device, overrides: Mapping[str, _WordT]) -> _WordT | None:
+    """Return what is said of a device; its name counts before its UUID, that before its serial number."""
+    keys = (key for key in (device.name, device.uuid, device.serial) if key is not None)
+    return next((overrides[key] for key in keys if key in overrides), None)
