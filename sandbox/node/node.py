@@ -72,6 +72,8 @@ class SimulatedNode:
             ),
             discovery_interval_s=self._settings.discovery_interval_s,
             recovery_hold_s=0.0,
+            mps_image="mps-daemon",
+            mps_namespace="default",
             http_address="127.0.0.1:0",
         )
 
