@@ -51,6 +51,14 @@ class Backend(Protocol):
         """
         ...
 
+    def apply_whole(self, device: Device) -> None:
+        """Make the device usable whole, for a claim that has it without admin access. Done already is success.
+
+        Called before `render_edits`, when nothing that is prepared stands in its way.
+        Raises DeviceError if partitions exist, whoever made them, or if the hardware refuses.
+        """
+        ...
+
     def apply_partition(self, device: Device, partition: Partition) -> None:
         """Make the partition exist. Done already is success, so that prepare can be repeated.
 

@@ -242,6 +242,8 @@ class Preparer:
             if entry.partition is not None:
                 with self._checkpoint.locks.hold(device_key(entry.device.name)):
                     entry.backend.apply_partition(entry.device, entry.partition)
+            elif not device.admin_access:
+                entry.backend.apply_whole(entry.device)
         self._apply_sharing(record, catalog)
         self._artifacts.write(record, catalog)
 

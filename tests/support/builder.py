@@ -143,6 +143,11 @@ class FakeBackend:
         name = device.name if partition is None else device.partition_name(partition)
         return ContainerEdits(device_nodes=(DeviceNode(path=f"/dev/fake/{name}"),))
 
+    def apply_whole(self, device: Device) -> None:
+        """Refuse while there are partitions of it."""
+        if left := self.partitions & {device.partition_name(each) for each in device.partitions}:
+            raise DeviceError(f"device {device.name}: has {left}")
+
     def apply_partition(self, device: Device, partition: Partition) -> None:
         """Note that the partition exists."""
         self.partitions.add(device.partition_name(partition))

@@ -97,13 +97,17 @@ class NvidiaBackend:
             raise DeviceError(f"{NVML}: {explain_nvml_error(error)}") from error
 
     def render_edits(self, device: Device, partition: Partition | None) -> ContainerEdits:
-        """See `Backend.render_edits`. A whole card leaves MIG mode first, if this driver put it there."""
+        """See `Backend.render_edits`. A whole card is rendered in whichever mode it is: admin access looks on."""
         with self._opened(device) as mig:
             if partition is None:
-                mig.apply_whole(device)
                 return self._edits.render(mig.read_minor(device))
             found = mig.find(device, partition)
             return self._edits.render(mig.read_minor(device), MigInstance(found.gpu_instance, found.compute_instance))
+
+    def apply_whole(self, device: Device) -> None:
+        """See `Backend.apply_whole`. A card leaves MIG mode, if this driver put it there."""
+        with self._opened(device) as mig:
+            mig.apply_whole(device)
 
     def apply_partition(self, device: Device, partition: Partition) -> None:
         """See `Backend.apply_partition`."""

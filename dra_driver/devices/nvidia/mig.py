@@ -101,10 +101,7 @@ class Mig:
                 self._switch.try_off(device, card, self._has_instances)
 
     def apply_whole(self, device: Device) -> None:
-        """Make a card usable whole: MIG mode goes off, if this driver switched it on. Off already is success.
-
-        While the card has partitions of this driver it stays as it is: whoever wants it then has admin access.
-        """
+        """Make a card usable whole: MIG mode goes off, if this driver switched it on. Off already is success."""
         with device_errors(f"device {device.name}"), self._notes.locked():
             card = self._find_card(device)
             if not read_mig_enabled(self._nvml, card):
@@ -114,8 +111,9 @@ class Mig:
             read, left_out = self._read_existing(device, card, profiles, placements)
             if left_out or read.has_permanent:
                 raise DeviceError(f"device {device.name}: has MIG instances that this driver did not make")
-            if not any(partition.uuid is not None for partition in read.partitions):
-                self._switch.apply_off(device, card)
+            if left := [device.partition_name(each) for each in read.partitions if each.uuid is not None]:
+                raise DeviceError(f"device {device.name}: has {', '.join(left)}, want it removed first")
+            self._switch.apply_off(device, card)
 
     def find(self, device: Device, partition: Partition) -> MigDevice:
         """Return the MIG device of a partition that exists. Raises DeviceError if it does not, or only half."""

@@ -92,6 +92,13 @@ class SimulatedBackend:
             info = self._write_info(name, render_info(seat.device, partition, uuid))
         return build_edits(seat.device, name, uuid, nodes, info)
 
+    def apply_whole(self, device: Device) -> None:
+        """See `Backend.apply_whole`. A device without partitions is whole as it is."""
+        seat = self._find_seat(device)
+        with _device_errors(device.name), self._store.locked():
+            if left := [device.partition_name(each) for each in self._existing(seat)]:
+                raise DeviceError(f"device {device.name}: has {', '.join(left)}, want it removed first")
+
     def apply_partition(self, device: Device, partition: Partition) -> None:
         """See `Backend.apply_partition`. Refuses what overlaps or exceeds the device, as hardware would."""
         seat = self._find_seat(device)

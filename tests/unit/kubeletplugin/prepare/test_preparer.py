@@ -472,3 +472,12 @@ def test_a_spec_that_turns_up_while_the_plugin_runs_holds_its_device_from_the_ne
     for path in node.cdi_dir.iterdir():
         path.unlink()
     prepare(second, a_claim(a_result(WIDE), ref=other), other)
+
+
+def test_a_device_with_a_partition_is_given_whole_to_admin_access_alone(node: Node) -> None:
+    node.backend.partitions.add(PART)
+    looker = a_ref("uid-2", "claim-2")
+    with pytest.raises(ClaimError, match=f"has .*{PART}"):
+        node.start().prepare(a_ref(), a_claim(a_result(SPLIT.name)))
+    prepare(node.start(), a_claim(a_result(SPLIT.name, admin_access=True), ref=looker), looker)
+    assert node.backend.partitions == {PART}

@@ -290,3 +290,15 @@ def test_a_program_of_the_driver_that_is_not_there_is_named(backend: NvidiaBacke
     [device, *_] = backend.read_inventory().devices
     with pytest.raises(DeviceError, match="nvidia-smi: not below '/'"):
         backend.undo_time_slice(device)
+
+
+def test_admin_access_sees_a_card_in_the_mode_that_it_is_in(tmp_path: Path) -> None:
+    node = NvidiaNode(tmp_path, an_h100_machine())
+    gpu = node.machine.gpus[0]
+    gpu.mig_enabled = gpu.mig_pending = True
+    backend = node.open()
+    device = backend.read_inventory().devices[0]
+    assert backend.render_edits(device, None).device_nodes
+    assert gpu.mig_enabled
+    with pytest.raises(DeviceError, match="which this driver did not switch on"):
+        backend.apply_whole(device)

@@ -339,9 +339,10 @@ def test_a_card_that_cannot_be_switched_back_at_once_is_before_it_is_used_whole(
     h100.mig.apply_whole(h100.card)
 
 
-def test_a_monitor_of_a_card_with_partitions_leaves_them_alone(h100: MigBench) -> None:
+def test_a_card_is_not_made_whole_while_it_has_a_partition(h100: MigBench) -> None:
     h100.mig.apply(h100.card, h100.partition())
-    h100.mig.apply_whole(h100.card)
+    with pytest.raises(DeviceError, match=f"has {h100.card.partition_name(h100.partition())}, want it removed first"):
+        h100.mig.apply_whole(h100.card)
     assert h100.layout == [("1g.10gb", 0, 1)]
     assert h100.gpu.mig_enabled
 
