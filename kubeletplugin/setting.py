@@ -75,6 +75,7 @@ class Settings:
     coexistence: bool = True
     http_address: str = ":8080"
     boot_id_path: Path = BOOT_ID_PATH
+    shm_dir: Path = Path("/dev/shm")  # noqa: S108 - it belongs to root
 
     @property
     def plugin_dir(self) -> Path:
@@ -94,8 +95,7 @@ class Settings:
     @property
     def mps_folders(self) -> MpsFolders:
         """Where the clients of MPS daemons meet them. The memory that they share is memory on every Linux."""
-        memory = Path("/dev/shm") / f"{self.driver_name}-mps"  # noqa: S108 - it belongs to root
-        return MpsFolders(pipes=self.plugin_dir / "mps", memory=memory)
+        return MpsFolders(pipes=self.plugin_dir / "mps", memory=self.shm_dir / f"{self.driver_name}-mps")
 
     @property
     def claims_dir(self) -> Path:

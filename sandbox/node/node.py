@@ -74,6 +74,7 @@ class SimulatedNode:
             recovery_hold_s=0.0,
             mps_image="mps-daemon",
             mps_namespace="default",
+            shm_dir=self.folder / "shm",
             http_address="127.0.0.1:0",
         )
 
