@@ -47,15 +47,15 @@ def ensure_directory(path: Path, *, mode: int = 0o755) -> None:
 
 
 def remove_directory(path: Path) -> None:
-    """Remove a directory and the files in it. One that is gone already is success."""
+    """Remove a directory with all that is in it, or whatever stands in its place. Gone already is success.
+
+    A link is removed and never followed: what it leads to is somebody else's.
+    """
     with _named(path):
         try:
-            files = list(path.iterdir())
+            _remove_tree(path)
         except FileNotFoundError:
             return
-        for file in files:
-            file.unlink(missing_ok=True)
-        path.rmdir()
         sync_directory(_FILES, path.parent)
 
 
@@ -66,6 +66,15 @@ def read_names(path: Path) -> frozenset[str]:
             return frozenset(each.name for each in path.iterdir())
         except FileNotFoundError:
             return frozenset()
+
+
+def _remove_tree(path: Path) -> None:
+    if path.is_symlink() or not path.is_dir():
+        path.unlink()
+        return
+    for each in list(path.iterdir()):
+        _remove_tree(each)
+    path.rmdir()
 
 
 def _partial(path: Path) -> Path:

@@ -1,5 +1,6 @@
 """Verdicts on disk, so that a plugin that starts knows what the last one knew: one small file."""
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -37,12 +38,14 @@ class HealthRecord(Wire, frozen=True, kw_only=True):
 def read_memories(path: Path) -> tuple[dict[DeviceName, Memory], str]:
     """Return what is remembered and the boot in which it was written. No file is nothing. Raises StateError."""
     try:
+        if os.path.lexists(path) and not path.is_file():  # a FIFO would keep the reader waiting
+            raise StateError(f"{path}: not a file, want the health of devices")
         record = msgspec.json.decode(path.read_bytes(), type=HealthRecord)
     except FileNotFoundError:
         return {}, ""
     except OSError as error:
         raise StateError(f"{path}: {explain_os_error(error)}") from error
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise StateError(f"{path}: {error}") from error
     if record.version != VERSION:
         raise StateError(f"{path}: version {record.version}, want {VERSION}")

@@ -1,7 +1,6 @@
 """The DRA service that the kubelet calls, in both versions it knows. Protobuf messages do not leave this module."""
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import Executor
 from typing import Any, Protocol, TypeVar
@@ -15,7 +14,7 @@ from dra_driver.errors import ApiError, ApiNotFoundError, ClaimError, DraError
 from kubeletplugin.kubelet.claim_thread import ClaimThreads
 from kubeletplugin.metric import Metrics
 from kubeletplugin.prepare.preparer import Preparer
-from kubeletplugin.prepare.record import ClaimRecord, ClaimRef
+from kubeletplugin.prepare.record import ClaimRecord, ClaimRef, is_claim_uid
 from kubeletplugin.prepare.spec import Names
 from kubeletplugin.proto import dra_v1_pb2, dra_v1beta1_pb2
 
@@ -23,8 +22,6 @@ log = structlog.get_logger(__name__)
 
 SUPPORTED_VERSIONS = ("v1.DRAPlugin", "v1beta1.DRAPlugin")
 """Newest first: the kubelet takes the first one that it knows."""
-
-_UID = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 
 _DONE = {"prepare": "claim prepared", "unprepare": "claim unprepared"}
 _NOT_DONE = {"prepare": "claim not prepared", "unprepare": "claim not unprepared"}
@@ -163,7 +160,7 @@ class PluginService:
 
 def _validate_uid(ref: ClaimRef) -> None:
     """A UID becomes a file name, so one that could leave its directory is refused."""
-    if not _UID.fullmatch(ref.uid):
+    if not is_claim_uid(ref.uid):
         raise ClaimError(f"claim {ref}: UID {quote(ref.uid)} is not one, want at most 63 letters, digits and '-'")
 
 

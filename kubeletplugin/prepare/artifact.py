@@ -10,7 +10,7 @@ from dra_driver.file import ensure_directory, read_names, remove_directory, writ
 from kubeletplugin.catalog import Catalog, Entry
 from kubeletplugin.prepare.lock import StateLocks, claim_key
 from kubeletplugin.prepare.metadata import MetadataFiles
-from kubeletplugin.prepare.record import ClaimRecord, PreparedDevice
+from kubeletplugin.prepare.record import ClaimRecord, PreparedDevice, is_claim_uid
 from kubeletplugin.prepare.spec import Names, build_spec, render_shim_config
 from kubeletplugin.sharing.mps_edits import MpsFolders, build_mps_edits
 
@@ -125,7 +125,7 @@ class Artifacts:
     def read_shim_claims(self) -> tuple[str, ...]:
         """Return the UIDs of the claims that have a folder of shim configs or device metadata. Raises StateError."""
         metadata = self._metadata.read_claims() if self._metadata is not None else frozenset()
-        return tuple(sorted(read_names(self._shim_dir) | metadata))
+        return tuple(sorted(filter(is_claim_uid, read_names(self._shim_dir) | metadata)))
 
     def remove(self, uid: str) -> None:
         """Remove the CDI spec first, then what it mounts. What is gone already is success."""

@@ -17,10 +17,18 @@ from pathlib import Path
 from typing import Final
 
 from dra_driver.errors import StateError, explain_os_error
-from dra_driver.file import ensure_directory, remove_file, write_file
+from dra_driver.file import ensure_directory, remove_directory, remove_file, write_file
 from kubeletplugin.prepare.index import RecordIndex
 from kubeletplugin.prepare.lock import StateLocks, claim_key
-from kubeletplugin.prepare.record import ClaimRecord, ClaimRef, NewerRecordError, decode_record, encode_record, read_ref
+from kubeletplugin.prepare.record import (
+    ClaimRecord,
+    ClaimRef,
+    NewerRecordError,
+    decode_record,
+    encode_record,
+    is_claim_uid,
+    read_ref,
+)
 
 LOCK_FILE = ".lock"
 
@@ -150,9 +158,11 @@ class Checkpoint:
         """Remove what killed writers left of records that are nobody's. Raises StateError."""
         for path in sorted(self._directory.glob(".*.json.partial")):
             uid = path.name.removeprefix(".").removesuffix(".json.partial")
+            if not is_claim_uid(uid):
+                continue
             with self.locks.try_hold(claim_key(uid)) as held:
                 if held:
-                    path.unlink(missing_ok=True)
+                    remove_directory(path)
 
     @contextlib.contextmanager
     def _read_back_on_error(self, uid: str) -> Iterator[None]:
@@ -209,6 +219,8 @@ def _read_record(path: Path) -> ClaimRecord:
     record = decode_record(data)
     if record.uid != path.stem:
         raise StateError(f"record of claim UID {record.uid!r}, want {path.stem!r}")
+    if not is_claim_uid(record.uid):
+        raise StateError(f"record of {record.uid!r}, want the UID of a claim")
     return record
 
 

@@ -18,6 +18,9 @@ VERSION = 1
 _NAMES: Final = re.compile(rb'"namespace":"(?P<namespace>[a-z0-9-]{1,63})","name":"(?P<name>[a-z0-9.-]{1,253})"')
 
 
+_UID: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
+
+
 class NewerRecordError(StateError):
     """A record was written by a driver that is newer than this one."""
 
@@ -152,6 +155,11 @@ def decode_record(data: bytes) -> ClaimRecord:
         return codec.decode(claim, ClaimRecord)
     except InvalidError as error:
         raise StateError(f"not a claim record: {error}") from error
+
+
+def is_claim_uid(text: str) -> bool:
+    """Whether a claim can have this UID: what is named otherwise beside the files of claims is somebody else's."""
+    return _UID.fullmatch(text) is not None
 
 
 def read_ref(data: bytes, uid: str) -> ClaimRef | None:

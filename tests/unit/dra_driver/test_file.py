@@ -1,5 +1,6 @@
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -76,5 +77,26 @@ def test_a_file_in_the_place_of_a_directory_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StateError, match=str(tmp_path / "file")):
         ensure_directory(tmp_path / "file")
-    with pytest.raises(StateError, match=str(tmp_path / "file")):
-        remove_directory(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        Path.touch,
+        lambda path: (path / "deep" / "down").mkdir(parents=True),
+        lambda path: path.symlink_to("others"),
+        lambda path: path.symlink_to("nowhere"),
+        lambda path: (path.mkdir(), (path / "link").symlink_to("../others")),
+    ],
+    ids=["file", "folders", "link", "dangling link", "link inside"],
+)
+def test_whatever_stands_in_the_place_of_a_directory_is_removed_and_no_link_is_followed(
+    tmp_path: Path, make: Callable[[Path], object]
+) -> None:
+    write_file(tmp_path / "kept", b"")
+    (tmp_path / "others").mkdir()
+    (tmp_path / "others" / "precious").touch()
+    make(tmp_path / "folder")
+    remove_directory(tmp_path / "folder")
+    assert names(tmp_path) == ["kept", "others"]
+    assert names(tmp_path / "others") == ["precious"]

@@ -1,3 +1,5 @@
+import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -76,13 +78,23 @@ def test_looking_again_writes_nothing(node: Node) -> None:
     assert node.path.stat().st_ino == before
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b'{"version":2}', b"\xff\xfe", b'{"version":1,"devices":[{}]}'])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b'{"version":2}', b"\xff\xfe", b'{"version":1,"devices":[{}]}', b'{"more":' + b"[" * 100_000],
+    ids=["empty", "half", "newer", "no text", "no device", "deep"],
+)
 def test_a_corrupt_file_is_as_none_and_replaced(node: Node, content: bytes) -> None:
     node.path.write_bytes(content)
     assert node.look(None) is None
     assert node.look(XID) == XID
     node.start("boot-1")
     assert node.look(None) == XID
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir], ids=["FIFO", "directory"])
+def test_what_is_no_file_is_as_none(node: Node, make: Callable[[Path], None]) -> None:
+    make(node.path)
+    assert node.look(XID) == XID
 
 
 def test_a_file_that_cannot_be_written_stops_nobody_and_is_written_later(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from dra_driver.errors import StateError
 from kubeletplugin.prepare.checkpoint import LOCK_FILE, Checkpoint
 from kubeletplugin.prepare.lock import claim_key
-from kubeletplugin.prepare.record import ClaimRecord, ClaimState, PreparedDevice
+from kubeletplugin.prepare.record import ClaimRecord, ClaimState, PreparedDevice, encode_record
 
 
 def a_record(uid: str = "uid-1", state: ClaimState = ClaimState.COMPLETED) -> ClaimRecord:
@@ -175,3 +175,20 @@ def test_holders_are_found_by_whole_device(tmp_path: Path) -> None:
     assert [record.uid for record in checkpoint.find_holders(["gpu-1", "gpu-2"])] == ["uid-2"]
     checkpoint.remove("uid-2")
     assert checkpoint.find_holders(["gpu-1", "gpu-2"]) == ()
+
+
+def test_what_lies_beside_records_and_is_nobodys_stops_nothing(tmp_path: Path) -> None:
+    checkpoint = opened(tmp_path)
+    checkpoint.write(a_record("uid-1"))
+    (tmp_path / ".uid-2.json.partial").touch()
+    (tmp_path / ".uid-3.json.partial" / "deep").mkdir(parents=True)
+    foreign = tmp_path / os.fsdecode(b".\xff.json.partial")
+    foreign.touch()
+    checkpoint.remove_leftovers()
+    assert sorted(tmp_path.iterdir()) == sorted([foreign, tmp_path / LOCK_FILE, tmp_path / "uid-1.json"])
+
+
+def test_a_record_that_is_named_like_no_claim_is_kept_aside(tmp_path: Path) -> None:
+    (tmp_path / "..x y.json").write_bytes(encode_record(a_record("..x y")))
+    (corrupt,) = Checkpoint(tmp_path).read_all()
+    assert "want the UID of a claim" in corrupt.problem
