@@ -38,7 +38,8 @@ app = typer.Typer(
 @app.command(
     help="""Publishes this node's accelerators as ResourceSlices and prepares ResourceClaims for the kubelet.
 
-    Each flag can also be set in the environment: --node-name is DRA_DRIVER_NODE_NAME, and so on.
+    Each flag can also be set in the environment: --node-name is DRA_DRIVER_NODE_NAME, and so on; what may be given
+    several times is one value with spaces between.
     """,
     epilog="Example: dra-kubeletplugin --node-name node-a --backend simulated --simulated-profile h100x8",
 )
@@ -84,7 +85,10 @@ def run(  # noqa: PLR0913  a flag each
     ] = False,
     sharing_strategy: Annotated[
         Strategy,
-        typer.Option(help="How the shares of a device get along: Shim, TimeSlicing, MPS or None."),
+        typer.Option(
+            help="How the shares of a device get along: Shim, TimeSlicing, MPS or None. TimeSlicing and None limit "
+            "nothing, so devices are shared by them only with --share-unenforced; MPS needs --mps-image."
+        ),
     ] = DEFAULT_STRATEGY,
     sharing_strategy_of: Annotated[
         list[str] | None,
@@ -100,7 +104,7 @@ def run(  # noqa: PLR0913  a flag each
     partitions: Annotated[
         PartitionMode,
         typer.Option(
-            help="Partitions of devices: none; static, those that exist; or dynamic, made when a claim has one."
+            help="Partitions of devices (MIG): none; static, those that exist; or dynamic, made when a claim has one."
         ),
     ] = DEFAULT_PARTITION_MODE,
     partitions_of: Annotated[
@@ -117,7 +121,8 @@ def run(  # noqa: PLR0913  a flag each
     recovery_hold: Annotated[
         float,
         typer.Option(
-            help="Seconds that a device must stay well until its unhealthy taint goes; doubled each time it fell ill."
+            help="Seconds that a device must stay well until its unhealthy taint goes; doubled each time it falls ill "
+            "again, up to an hour."
         ),
     ] = 60.0,
     coexistence: Annotated[

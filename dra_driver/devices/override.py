@@ -22,7 +22,7 @@ def parse_overrides(texts: Iterable[str], words: type[_WordT], *, flag: str, kin
     for text in texts:
         device, _, value = text.rpartition("=")
         word = known.get(value)
-        if not device:
+        if not device or "=" in device:
             problems.append(f"{text!r}: want <device name, UUID or serial>=<{kind}>")
         elif word is None:
             wanted = " or ".join(map(repr, known))

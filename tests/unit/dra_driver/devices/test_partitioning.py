@@ -39,12 +39,22 @@ def test_the_name_counts_before_the_uuid() -> None:
 def test_everything_that_is_wrong_is_said_at_once() -> None:
     with pytest.raises(SettingError) as caught:
         parse_partition_policy(
-            PartitionMode.NONE, ["dynamic", "=static", "GPU-1=dinamic", "GPU-2=none", "GPU-2=none", "GPU-2=static"]
+            PartitionMode.NONE,
+            [
+                "dynamic",
+                "=static",
+                "GPU-3=none,GPU-4=static",
+                "GPU-1=dinamic",
+                "GPU-2=none",
+                "GPU-2=none",
+                "GPU-2=static",
+            ],
         )
     unknown = "unknown mode 'dinamic', want 'none' or 'static' or 'dynamic'; did you mean 'dynamic'?"
     assert str(caught.value).split("; --") == [
         "--partitions-of: 'dynamic': want <device name, UUID or serial>=<mode>",
         "partitions-of: '=static': want <device name, UUID or serial>=<mode>",
+        "partitions-of: 'GPU-3=none,GPU-4=static': want <device name, UUID or serial>=<mode>",
         f"partitions-of: 'GPU-1=dinamic': {unknown}",
         "partitions-of: 'GPU-2=static': 'GPU-2' is none already, want one mode a device",
     ]
