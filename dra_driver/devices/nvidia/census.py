@@ -9,6 +9,7 @@ import pynvml
 
 from dra_driver.devices.model import Device, Health, LeftOut
 from dra_driver.devices.nvidia.event import XidWatch
+from dra_driver.devices.nvidia.health import RESET_REASONS
 from dra_driver.devices.nvidia.link import build_links
 from dra_driver.devices.nvidia.nvml_error import explain_error
 from dra_driver.devices.nvidia.reader import Card, read_card, read_versions
@@ -29,7 +30,7 @@ class Census:
     xids: XidWatch
     handles: Mapping[str, Any] = field(default_factory=dict)
     _known: dict[int, Card] = field(default_factory=dict)
-    _silent: frozenset[str] = frozenset()
+    _unwell: frozenset[str] = frozenset()
 
     def read(self, nvml: Any) -> tuple[tuple[Device, ...], tuple[LeftOut, ...]]:
         """Return the cards in the order of their PCI addresses, and those of which nothing is known.
@@ -46,9 +47,10 @@ class Census:
                 silent[index] = replace(card, device=replace(card.device, health=_explain_silence(error)))
             else:
                 left_out.append(LeftOut(subject=f"GPU {index}", problem=explain_error(error)))
-        self._forget_mended(answering)
-        self._silent = frozenset(card.device.identity for card in silent.values())
         self._known = cards | silent
+        unwell = frozenset(card.device.identity for card in self._known.values() if _wants_reset(card))
+        self._forget_mended(answering - unwell)
+        self._unwell = unwell
         return self._join(tuple(self._known.values())), tuple(left_out)
 
     def _read_cards(self, nvml: Any) -> tuple[dict[int, Card], dict[int, pynvml.NVMLError | DeviceError]]:
@@ -68,9 +70,9 @@ class Census:
         self.handles = handles
         return cards, failed
 
-    def _forget_mended(self, answering: set[str]) -> None:
-        """A card that did not answer and does again was reset: its XIDs are of the past."""
-        for identity in self._silent & answering:
+    def _forget_mended(self, well: set[str]) -> None:
+        """A card that was lost, or wanted a reset, and is well again was reset: its XIDs are of the past."""
+        for identity in self._unwell & well:
             self.xids.forget(identity)
 
     def _join(self, cards: tuple[Card, ...]) -> tuple[Device, ...]:
@@ -87,6 +89,11 @@ class Census:
             return device.health
         xid = self.xids.find(device.identity)
         return explain_xid(xid) if xid is not None else None
+
+
+def _wants_reset(card: Card) -> bool:
+    health = card.device.health
+    return health is not None and (health == _LOST or health.reason in RESET_REASONS)
 
 
 def _explain_silence(error: pynvml.NVMLError | DeviceError) -> Health:

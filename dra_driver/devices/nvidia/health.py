@@ -18,6 +18,9 @@ _RECOVERIES: Final = {
 }
 """Reason and message, by what the driver recommends."""
 
+RESET_REASONS: Final = frozenset({"needs-reset", "row-remap-pending", "page-retirement-pending"})
+"""What only a reset ends: a card that has it no more was reset."""
+
 _GONE: Final = (pynvml.NVML_ERROR_GPU_IS_LOST, pynvml.NVML_ERROR_RESET_REQUIRED)
 
 

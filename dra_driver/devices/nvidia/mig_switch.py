@@ -88,7 +88,7 @@ class MigSwitch:
     def _apply_on(self, device: Device, card: Handle) -> None:
         if not self.is_resetless(device, card):
             raise DeviceError(f"device {device.name}: is not in MIG mode, and switching it would need a reset")
-        if self._nvml.nvmlDeviceGetComputeRunningProcesses(card):
+        if self._nvml.nvmlDeviceGetComputeRunningProcesses_v3(card):
             raise DeviceError(f"device {device.name}: in use by a process, want it ended first")
         self._notes.write(device.name)
         try:

@@ -4,6 +4,7 @@ What a card or a driver does not support is None. Any other refusal is an error 
 attribute because of a hiccup.
 """
 
+import contextlib
 import ctypes
 import uuid
 from collections.abc import Callable
@@ -28,6 +29,8 @@ _ABSENT: Final = (
     pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
     pynvml.NVML_ERROR_NOT_FOUND,
     pynvml.NVML_ERROR_NO_DATA,
+    pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
+    pynvml.NVML_ERROR_DEPRECATED,
 )
 _NO_SERIAL: Final = ("", "0", "N/A", "[N/A]")
 
@@ -36,7 +39,7 @@ _NO_SERIAL: Final = ("", "0", "N/A", "[N/A]")
 class Versions:
     """What all cards of a node have in common: the driver's version and the newest CUDA that it runs."""
 
-    driver: str
+    driver: str | None
     cuda: str | None
 
 
@@ -51,21 +54,26 @@ class Card:
 def read_versions(nvml: Any) -> Versions:
     """Read the versions. Raises NVMLError."""
     cuda = read_optional(nvml.nvmlSystemGetCudaDriverVersion_v2)
-    return Versions(nvml.nvmlSystemGetDriverVersion(), f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None)
+    driver = read_optional(nvml.nvmlSystemGetDriverVersion)
+    return Versions(driver or None, f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None)
 
 
 def read_card(nvml: Any, handle: Any, index: int, versions: Versions, *, sysfs: Path = Path("/sys")) -> Card:
-    """Read a card. Raises NVMLError, or DeviceError if the card has nothing to tell it from others."""
+    """Read a card. Raises NVMLError, or DeviceError if the card has nothing to tell it from others, or tells nonsense.
+
+    One that is part of the processor has no place on the bus.
+    """
     identity: str = nvml.nvmlDeviceGetUUID(handle)
     if not identity:
         raise DeviceError("no UUID")
     name: str = nvml.nvmlDeviceGetName(handle)
-    address = format_pci_address(nvml.nvmlDeviceGetPciInfo(handle).busId)
+    place = read_optional(nvml.nvmlDeviceGetPciInfo, handle)
+    address = format_pci_address(place.busId) if place else None
     memory_info = read_optional(nvml.nvmlDeviceGetMemoryInfo, handle)
     memory = int(memory_info.total) or None if memory_info else None
     capability = read_optional(nvml.nvmlDeviceGetCudaComputeCapability, handle)
     cores = read_optional(nvml.nvmlDeviceGetNumGpuCores, handle)
-    serial = (read_optional(nvml.nvmlDeviceGetSerial, handle) or "").strip()
+    serial = _read_serial(nvml, handle)
     fabric = read_fabric(nvml, handle)
     device = Device(
         vendor=VENDOR,
@@ -75,19 +83,19 @@ def read_card(nvml: Any, handle: Any, index: int, versions: Versions, *, sysfs: 
         family=FAMILIES.get(read_optional(nvml.nvmlDeviceGetArchitecture, handle)),
         product_name=name or None,
         uuid=identity,
-        serial=serial if serial not in _NO_SERIAL else None,
+        serial=serial,
         index=index,
         minor=read_optional(nvml.nvmlDeviceGetMinorNumber, handle),
         memory=memory,
         memory_type=find_memory_type(name, memory),
         compute_capability=f"{capability[0]}.{capability[1]}" if capability else None,
         compute_units=count_compute_units(cores, capability) if cores and capability else None,
-        driver_version=versions.driver or None,
+        driver_version=versions.driver,
         runtime_version=versions.cuda,
         fabric_domain=fabric,
         share_enforcement=ShareEnforcement.SHIM,
-        numa_node=read_numa_node(sysfs, address),
-        pcie_root=read_pcie_root(sysfs, address),
+        numa_node=read_numa_node(sysfs, address) if address else None,
+        pcie_root=read_pcie_root(sysfs, address) if address else None,
         pci_bus_id=address,
         health=read_health(nvml, handle),
     )
@@ -116,9 +124,12 @@ def read_fabric(nvml: Any, handle: Any) -> str | None:
 
 
 def format_pci_address(bus_id: str) -> str:
-    """`0000:1b:00.0` of NVML's `00000000:1B:00.0`. Domains beyond four digits keep them."""
+    """`0000:1b:00.0` of NVML's `00000000:1B:00.0`. Domains beyond four digits keep them. Raises DeviceError."""
     domain, _, rest = bus_id.lower().partition(":")
-    return f"{int(domain, 16):04x}:{rest}"
+    try:
+        return f"{int(domain, 16):04x}:{rest}"
+    except ValueError:
+        raise DeviceError(f"PCI address {bus_id!r}: want a domain, a bus and a slot") from None
 
 
 def read_numa_node(sysfs: Path, address: str) -> int | None:
@@ -157,6 +168,14 @@ def _pci_folder(sysfs: Path, address: str) -> Path:
     return sysfs / "bus/pci/devices" / address
 
 
+def _read_serial(nvml: Any, handle: Any) -> str | None:
+    try:
+        serial = (read_optional(nvml.nvmlDeviceGetSerial, handle) or "").strip()
+    except UnicodeDecodeError:
+        return None  # the card's own memory is damaged
+    return serial if serial not in _NO_SERIAL else None
+
+
 def _read_ports(nvml: Any, handle: Any, device: Device) -> Ports:
     peers: set[str] = set()
     switched = False
@@ -165,14 +184,17 @@ def _read_ports(nvml: Any, handle: Any, device: Device) -> Ports:
             if not nvml.nvmlDeviceGetNvLinkState(handle, link):
                 continue
         except pynvml.NVMLError as error:
-            if error.value in {*_ABSENT, pynvml.NVML_ERROR_INVALID_ARGUMENT}:
+            if error.value == pynvml.NVML_ERROR_INVALID_ARGUMENT:
                 break
+            if error.value in _ABSENT:
+                continue  # a link that was not built in, perhaps before one that was
             raise
         kind = read_optional(nvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, link)
         if kind == pynvml.NVML_NVLINK_DEVICE_TYPE_SWITCH:
             switched = True
         elif remote := read_optional(nvml.nvmlDeviceGetNvLinkRemotePciInfo, handle, link):
-            peers.add(format_pci_address(remote.busId))
+            with contextlib.suppress(DeviceError):  # in a virtual machine the other end may have no place
+                peers.add(format_pci_address(remote.busId))
     return Ports(
         identity=device.identity,
         pci_bus_id=device.pci_bus_id,

@@ -231,7 +231,7 @@ class MigCalls(Calls):
         return gpu.uuid
 
     @device_call
-    def nvmlDeviceGetComputeRunningProcesses(self, gpu: Gpu) -> list[Any]:  # noqa: N802
+    def nvmlDeviceGetComputeRunningProcesses_v3(self, gpu: Gpu) -> list[Any]:  # noqa: N802
         return [pynvml.c_nvmlProcessInfo_t(pid=pid) for pid in gpu.processes]
 
     def _create(self, gpu: Gpu, profile: MigProfile, start: int) -> GpuInstance:

@@ -13,6 +13,7 @@ from dra_driver.errors import DeviceError
 from tests.support.nvml.machine import (
     Fabric,
     Gpu,
+    NvLink,
     a_t4_machine,
     a_unified_machine,
     an_a100_machine,
@@ -69,6 +70,47 @@ def test_what_a_machine_does_not_know_is_absent(tmp_path: Path) -> None:
     [device] = NvidiaNode(tmp_path, a_unified_machine()).open().read_inventory().devices
     assert (device.memory, device.serial, device.numa_node, device.link, device.health) == (None,) * 5
     assert (device.model, device.memory_type, device.pci_bus_id) == ("GB10", "LPDDR5X", "000f:01:00.0")
+
+
+def test_a_gpu_of_a_processor_has_no_place_on_a_bus(tmp_path: Path) -> None:
+    node = NvidiaNode(tmp_path, a_unified_machine())
+    for function in ("nvmlDeviceGetPciInfo", "nvmlSystemGetDriverVersion", "nvmlDeviceGetMinorNumber"):
+        node.nvml.fail(function, pynvml.NVML_ERROR_NOT_SUPPORTED)
+    [device] = node.open().read_inventory().devices
+    assert (device.model, device.health) == ("GB10", None)
+    assert (device.pci_bus_id, device.pcie_root, device.driver_version, device.minor) == (None,) * 4
+
+
+def test_a_library_that_is_older_than_a_structure_costs_only_what_the_structure_tells(tmp_path: Path) -> None:
+    node = NvidiaNode(tmp_path, an_h100_machine())
+    node.nvml.fail("nvmlDeviceGetGpuFabricInfoV", pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH)
+    inventory = node.open().read_inventory()
+    assert healths(inventory) == [None] * 8
+    assert all(device.link is not None for device in inventory.devices)
+
+
+def test_a_link_that_was_not_built_in_hides_none_after_it(tmp_path: Path) -> None:
+    node = NvidiaNode(tmp_path, an_h100_machine())
+    for gpu in node.machine.gpus:
+        node.nvml.fail("nvmlDeviceGetNvLinkState", pynvml.NVML_ERROR_NOT_SUPPORTED, gpu=gpu, times=1)
+    assert all(device.link is not None for device in node.open().read_inventory().devices)
+
+
+@pytest.mark.parametrize("address", ["", "N/A"])
+def test_the_other_end_of_a_link_may_have_no_place(tmp_path: Path, address: str) -> None:
+    node = NvidiaNode(tmp_path, an_l40s_machine())
+    links = (NvLink(remote="0000:1b:00.0"),)
+    node.machine.gpus[0].links = links
+    node.nvml.nvmlDeviceGetNvLinkRemotePciInfo = lambda *_: pynvml.nvmlPciInfo_t(busId=address.encode())  # type: ignore[method-assign]
+    assert healths(node.open().read_inventory()) == [None] * 4
+
+
+def test_a_serial_number_that_is_no_text_is_none(node: NvidiaNode) -> None:
+    def read_damaged(_: object) -> str:
+        return b"\xff\xfe".decode()
+
+    node.nvml.nvmlDeviceGetSerial = read_damaged  # type: ignore[method-assign]
+    assert [device.serial for device in node.open().read_inventory().devices] == [None] * 4
 
 
 def test_a_card_in_a_fabric_beyond_the_node_names_its_clique(tmp_path: Path) -> None:
@@ -200,6 +242,29 @@ def test_an_xid_of_the_card_ends_the_wait_and_makes_it_unwell_until_it_was_reset
     backend.read_inventory()
     gpu.lost = False
     assert healths(backend.read_inventory()) == [None] * 4
+
+
+def test_a_card_that_wanted_a_reset_and_wants_none_any_more_was_reset(node: NvidiaNode, backend: NvidiaBackend) -> None:
+    gpu = node.machine.gpus[3]
+    backend.read_inventory()
+    backend.wait_for_change(0)
+    node.nvml.emit(gpu, 119)
+    backend.wait_for_change(30)
+    gpu.recovery_action = pynvml.NVML_GPU_RECOVERY_ACTION_GPU_RESET
+    assert healths(backend.read_inventory())[3] == "needs-reset"
+    gpu.recovery_action = pynvml.NVML_GPU_RECOVERY_ACTION_NONE
+    assert healths(backend.read_inventory())[3] is None
+
+
+def test_a_hiccup_does_not_end_what_an_xid_told(node: NvidiaNode, backend: NvidiaBackend) -> None:
+    gpu = node.machine.gpus[3]
+    backend.read_inventory()
+    backend.wait_for_change(0)
+    node.nvml.emit(gpu, 48)
+    backend.wait_for_change(30)
+    node.nvml.fail("nvmlDeviceGetMemoryInfo", pynvml.NVML_ERROR_TIMEOUT, gpu=gpu, times=1)
+    assert healths(backend.read_inventory())[3] == "unreadable"
+    assert healths(backend.read_inventory())[3] == "xid-48"
 
 
 def test_an_xid_that_comes_during_the_wait_ends_it(node: NvidiaNode, backend: NvidiaBackend) -> None:
