@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check coverage test-cluster format lock proto docs benchmark clean
+.PHONY: help demo test check coverage test-cluster test-hardware format lock proto docs benchmark clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ test-cluster: $(VENV)/.installed ## Run the tests on a real Kubernetes (root, Go
 	$(BIN)/python -m tests.cluster.program
 	$(BIN)/python -m pytest tests/cluster
 
+test-hardware: $(VENV)/.installed ## Run the tests on this machine's GPUs (DRA_DRIVER_TEST_MIG=1 makes a partition, too)
+	$(BIN)/python -m pytest tests/hardware
+
 format: $(VENV)/.installed ## Format and fix what can be fixed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -58,6 +61,7 @@ docs: $(VENV)/.installed ## Generate the reference pages from the code
 
 benchmark: $(VENV)/.installed ## Measure prepare, selectors, allocation, a large cluster, the controller (Go, root)
 	$(BIN)/python -m benchmarks.prepare
+	$(BIN)/python -m benchmarks.soak
 	$(BIN)/python -m benchmarks.selector
 	$(BIN)/python -m benchmarks.allocation
 	$(BIN)/python -m benchmarks.fleet
