@@ -96,67 +96,22 @@ class Plugin:
         self._metrics = Metrics(self._registry)
         self._recorder = EventRecorder(client, component=settings.driver_name, host=settings.node_name)
         self._events = Events(self._recorder, settings.node_name, asyncio.get_running_loop())
-        self._judge = HealthJudge(
-            settings.plugin_dir / "health.json",
-            HoldPolicy(first_s=settings.recovery_hold_s),
-            boot_id=read_boot_id(settings.boot_id_path),
-        )
+        self._boot_id = read_boot_id(settings.boot_id_path)
+        policy = HoldPolicy(first_s=settings.recovery_hold_s)
+        self._judge = HealthJudge(settings.health_path, policy, boot_id=self._boot_id)
         self._discovery = Discovery(backends, settings.sharing_policy, self._judge)
         self._inventory = Inventory()
         self._checkpoint = Checkpoint(settings.claims_dir)
-        names = Names(settings.driver_name)
-        self._artifacts = Artifacts(
-            names=names,
-            cdi_dir=settings.cdi_dir,
-            shim_dir=settings.shim_dir,
-            mps=settings.mps_folders,
-            metadata=MetadataFiles(settings.driver_name, settings.metadata_dir, enabled=settings.device_metadata),
-        )
-        self._preparer = Preparer(
-            Owned(
-                driver=settings.driver_name,
-                pool=settings.node_name,
-                slots=settings.slots,
-                unenforced=settings.share_unenforced,
-            ),
-            checkpoint=self._checkpoint,
-            artifacts=self._artifacts,
-            catalog=self._discovery.current,
-            sharing=DeviceSharing(_mps_daemons(settings, client)),
-            boot_id=read_boot_id(settings.boot_id_path),
-        )
-        self._publisher = Publisher(
-            store=KubeSliceStore(
-                client, node_name=settings.node_name, driver=settings.driver_name if settings.coexistence else ""
-            ),
-            events=self._recorder,
-            metrics=PublishMetrics(self._registry),
-            driver=settings.driver_name,
-            node_name=settings.node_name,
-            shares=SharePolicy(slots=settings.slots, unenforced=settings.share_unenforced),
-            turn=instance,
-        )
+        self._names = Names(settings.driver_name)
+        self._artifacts = self._build_artifacts()
+        self._preparer = self._build_preparer(client)
+        self._publisher = self._build_publisher(client)
         claims = Claims(client, manager=settings.driver_name)
-        self._statuses = ClaimStatusWriter(
-            claims,
-            names=names,
-            pool=settings.node_name,
-            specs=SpecStore(settings.cdi_dir),
-            catalog=self._discovery.current,
-            written=lambda result: self._metrics.claim_statuses.labels(result).inc(),
-        )
-        self._upkeep = Upkeep(
-            self._preparer,
-            self._checkpoint,
-            claims=claims,
-            warn=self._events.warn,
-            warn_of_claim=self._events.record_claim_failure,
-            count_corrupt=self._metrics.corrupt_records.inc,
-            remembers=KubeletState(settings.kubelet_dir).remembers,
-        )
+        self._statuses = self._build_statuses(claims)
+        self._upkeep = self._build_upkeep(claims)
         self._service = PluginService(
             self._preparer,
-            names=names,
+            names=self._names,
             claims=claims,
             events=self._events,
             statuses=self._statuses,
@@ -172,6 +127,66 @@ class Plugin:
         self._metrics.damped_health_changes.set_function(lambda: self._judge.damped)
         self._metrics.registered.set_function(lambda: self._registration.registered)
         self._metrics.prepared_claims.set_function(lambda: len(self._checkpoint))
+
+    def _build_artifacts(self) -> Artifacts:
+        settings = self._settings
+        return Artifacts(
+            names=self._names,
+            cdi_dir=settings.cdi_dir,
+            shim_dir=settings.shim_dir,
+            mps=settings.mps_folders,
+            metadata=MetadataFiles(settings.driver_name, settings.metadata_dir, enabled=settings.device_metadata),
+        )
+
+    def _build_preparer(self, client: ApiClient) -> Preparer:
+        settings = self._settings
+        return Preparer(
+            Owned(
+                driver=settings.driver_name,
+                pool=settings.node_name,
+                slots=settings.slots,
+                unenforced=settings.share_unenforced,
+            ),
+            checkpoint=self._checkpoint,
+            artifacts=self._artifacts,
+            catalog=self._discovery.current,
+            sharing=DeviceSharing(_mps_daemons(settings, client)),
+            boot_id=self._boot_id,
+        )
+
+    def _build_publisher(self, client: ApiClient) -> Publisher:
+        settings = self._settings
+        driver = settings.driver_name
+        return Publisher(
+            store=KubeSliceStore(client, node_name=settings.node_name, driver=driver if settings.coexistence else ""),
+            events=self._recorder,
+            metrics=PublishMetrics(self._registry),
+            driver=driver,
+            node_name=settings.node_name,
+            shares=SharePolicy(slots=settings.slots, unenforced=settings.share_unenforced),
+            turn=self._instance,
+        )
+
+    def _build_statuses(self, claims: Claims) -> ClaimStatusWriter:
+        return ClaimStatusWriter(
+            claims,
+            names=self._names,
+            pool=self._settings.node_name,
+            specs=SpecStore(self._settings.cdi_dir),
+            catalog=self._discovery.current,
+            written=lambda result: self._metrics.claim_statuses.labels(result).inc(),
+        )
+
+    def _build_upkeep(self, claims: Claims) -> Upkeep:
+        return Upkeep(
+            self._preparer,
+            self._checkpoint,
+            claims=claims,
+            warn=self._events.warn,
+            warn_of_claim=self._events.record_claim_failure,
+            count_corrupt=self._metrics.corrupt_records.inc,
+            remembers=KubeletState(self._settings.kubelet_dir).remembers,
+        )
 
     async def run(self, stop: asyncio.Event) -> None:
         """Start, serve until `stop`, and end: publishing first, Events last. Slices and claims stay."""
@@ -300,7 +315,7 @@ def _read_backend(name: BackendName, settings: Settings) -> Backend:
             return NvidiaBackend(
                 Host(DriverRoot(path=PurePosixPath(settings.driver_root), host=settings.host_root)),
                 state_dir=settings.plugin_dir / "nvidia",
-                boot_id=read_boot_id() or "unknown",
+                boot_id=read_boot_id(settings.boot_id_path) or "unknown",
                 partitions=settings.partition_policy,
             )
         case BackendName.SIMULATED:

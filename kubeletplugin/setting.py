@@ -98,6 +98,11 @@ class Settings:
         return MpsFolders(pipes=self.plugin_dir / "mps", memory=self.shm_dir / f"{self.driver_name}-mps")
 
     @property
+    def health_path(self) -> Path:
+        """What is remembered of devices that were unwell."""
+        return self.plugin_dir / "health.json"
+
+    @property
     def claims_dir(self) -> Path:
         """One record a prepared claim."""
         return self.plugin_dir / "claims"
