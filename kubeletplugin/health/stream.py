@@ -27,7 +27,6 @@ TIMEOUT_S = 30
 RESEND_S = 10.0
 """How often a report is repeated; two may get lost before the kubelet forgets."""
 
-
 STALE = "nobody could look at the devices lately"
 
 

@@ -1,7 +1,8 @@
 """Who else gives this node's devices away: a vendor's device plugin, or a vendor's own DRA driver. Pure.
 
-Neither kube-scheduler nor the kubelet compares what a device plugin counts with what slices list, so a card that both
-serve is given away twice. A device plugin counts, and does not say which cards it means, so all of the vendor's are.
+Neither kube-scheduler nor the kubelet compares what a device plugin counts with what slices list, so a device that
+both serve is given away twice. A device plugin counts, and does not say which devices it means, so all of the vendor's
+are taken to be served twice.
 """
 
 from collections.abc import Iterable, Mapping
