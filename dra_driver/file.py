@@ -4,6 +4,7 @@ Every failure is a StateError that names the path and what the operating system 
 """
 
 import contextlib
+import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,6 +58,24 @@ def remove_directory(path: Path) -> None:
         except FileNotFoundError:
             return
         sync_directory(_FILES, path.parent)
+
+
+@contextlib.contextmanager
+def hold_directory(path: Path) -> Iterator[None]:
+    """Make a directory, and hold other threads and processes that do the same off until the block ends.
+
+    A file `.lock` stays in it. What the block raises is left as it is.
+    """
+    ensure_directory(path)
+    lock = path / ".lock"
+    with _named(lock):
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        with _named(lock):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def read_names(path: Path) -> frozenset[str]:

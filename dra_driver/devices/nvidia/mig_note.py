@@ -6,8 +6,6 @@ Instances end with a reboot, so notes of another boot count for nothing: by then
 """
 
 import contextlib
-import fcntl
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -15,7 +13,7 @@ from typing import Final
 import msgspec
 
 from dra_driver.errors import StateError, explain_os_error
-from dra_driver.file import ensure_directory, remove_file, write_file
+from dra_driver.file import hold_directory, remove_file, write_file
 
 _SUFFIX: Final = ".json"
 
@@ -37,17 +35,8 @@ class MigNotes:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Hold other threads and other processes off."""
-        ensure_directory(self._directory)
-        path = self._directory / ".lock"
-        try:
-            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise StateError(f"{path}: {explain_os_error(error)}") from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with hold_directory(self._directory):
             yield
-        finally:
-            os.close(lock)
 
     def find(self, name: str) -> MigNote | None:
         """The note of that name; None if there is none of this boot, or it cannot be understood."""

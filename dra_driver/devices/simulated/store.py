@@ -3,13 +3,11 @@
 The name of the file is the truth; its content is for people who look.
 """
 
-import fcntl
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dra_driver.file import ensure_directory, remove_file, write_file
+from dra_driver.file import hold_directory, remove_file, write_file
 
 _SUFFIX = ".json"
 
@@ -26,13 +24,8 @@ class PartitionStore:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold other threads and other processes off."""
-        ensure_directory(self._directory)
-        lock = os.open(self._directory / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with hold_directory(self._directory):
             yield
-        finally:
-            os.close(lock)
 
     def read_names(self) -> frozenset[str]:
         """The names of all partitions that exist."""
