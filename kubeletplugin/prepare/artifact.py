@@ -8,6 +8,7 @@ import cdi
 from dra_driver.errors import DeviceError, StateError
 from dra_driver.file import ensure_directory, read_names, remove_directory, write_file
 from kubeletplugin.catalog import Catalog, Entry
+from kubeletplugin.prepare.entry import find_entry
 from kubeletplugin.prepare.lock import StateLocks, claim_key
 from kubeletplugin.prepare.metadata import MetadataFiles
 from kubeletplugin.prepare.record import ClaimRecord, PreparedDevice, is_claim_uid
@@ -122,7 +123,7 @@ class Artifacts:
             return ()
         return tuple(device.name for device in spec.devices) if spec is not None else ()
 
-    def read_shim_claims(self) -> tuple[str, ...]:
+    def read_claims(self) -> tuple[str, ...]:
         """Return the UIDs of the claims that have a folder of shim configs or device metadata. Raises StateError."""
         metadata = self._metadata.read_claims() if self._metadata is not None else frozenset()
         return tuple(sorted(filter(is_claim_uid, read_names(self._shim_dir) | metadata)))
@@ -134,14 +135,6 @@ class Artifacts:
         remove_directory(self._shim_dir / uid)
         if self._metadata is not None:
             self._metadata.remove(uid)
-
-
-def find_entry(device: PreparedDevice, catalog: Catalog) -> Entry:
-    """Return the device as it is now. Raises DeviceError if it is gone."""
-    entry = catalog.find(device.device)
-    if entry is None:
-        raise DeviceError(f"device {device}: not on this node any more")
-    return entry
 
 
 @contextlib.contextmanager

@@ -15,9 +15,9 @@ from dra_driver.api.device_metadata import (
 )
 from dra_driver.api.meta_v1 import ObjectMeta
 from dra_driver.devices.attribute import render_attributes
-from dra_driver.errors import DeviceError
 from dra_driver.file import ensure_directory, read_names, remove_directory, write_file
 from kubeletplugin.catalog import Catalog
+from kubeletplugin.prepare.entry import find_entry
 from kubeletplugin.prepare.record import ClaimRecord, PreparedDevice
 
 _READ_ONLY = ("ro", "nosuid", "nodev", "noexec", "bind")
@@ -89,8 +89,6 @@ def build_metadata(driver: str, record: ClaimRecord, devices: list[PreparedDevic
 
 
 def _build_device(driver: str, device: PreparedDevice, catalog: Catalog) -> MetadataDevice:
-    entry = catalog.find(device.device)
-    if entry is None:
-        raise DeviceError(f"device {device}: not on this node any more")
+    entry = find_entry(device, catalog)
     attributes = render_attributes(entry.device, entry.partition)
     return MetadataDevice(driver=driver, pool=device.pool, name=device.device, attributes=attributes)

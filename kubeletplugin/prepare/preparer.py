@@ -14,8 +14,9 @@ import structlog
 from dra_driver.api.resource_v1 import ResourceClaim
 from dra_driver.errors import ClaimError, DeviceBusyError, DeviceError, DraError, StateError
 from kubeletplugin.catalog import Catalog
-from kubeletplugin.prepare.artifact import Artifacts, find_entry
+from kubeletplugin.prepare.artifact import Artifacts
 from kubeletplugin.prepare.checkpoint import Checkpoint
+from kubeletplugin.prepare.entry import find_entry
 from kubeletplugin.prepare.holder import Holders
 from kubeletplugin.prepare.lock import claim_key, device_key
 from kubeletplugin.prepare.plan import plan_claim

@@ -21,6 +21,9 @@ class Present:
     interval: Interval | None = None
 
 
+NOTHING_PRESENT: Mapping[str, Present] = {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharePlan:
     """How one allocation result takes part in the sharing of its device; the fields are those of `PreparedDevice`."""
@@ -115,6 +118,3 @@ def _part(device: Device, consumed: Consumed | None) -> int | None:
 def _least(first: int | None, second: int | None) -> int | None:
     limits = [limit for limit in (first, second) if limit is not None]
     return min(limits) if limits else None
-
-
-NOTHING_PRESENT: Mapping[str, Present] = {}

@@ -1,4 +1,4 @@
-"""Removes what no claim has: partitions, MPS daemons, shim configs, and what killed writers left.
+"""Removes what no claim has: partitions, MPS daemons, shim configs, device metadata, and what killed writers left.
 
 Each is looked at again while nobody works on it, so a claim that is being prepared loses nothing.
 """
@@ -44,20 +44,20 @@ class Sweeper:
         self._artifacts.ensure_directories(self._checkpoint.locks)
         with self._checkpoint.owned():
             self._holders.reload()
-        self._remove_shims()
+        self._remove_artifacts()
         self._undo_partitions()
         self._undo_daemons()
 
-    def _remove_shims(self) -> None:
-        """Remove the shim configs of claims that have neither a record nor a CDI spec."""
+    def _remove_artifacts(self) -> None:
+        """Remove the shim configs and device metadata of claims that have neither a record nor a CDI spec."""
         lost = {record.uid for record in self._holders.list_lost()}
-        for uid in self._artifacts.read_shim_claims():
+        for uid in self._artifacts.read_claims():
             if uid in self._checkpoint or uid in lost:
                 continue
             with self._checkpoint.locks.try_hold(claim_key(uid)) as held, self._checkpoint.owned():
                 if held and uid not in self._checkpoint:
                     self._artifacts.remove(uid)
-                    log.info("shim configs without a claim removed", claim_uid=uid)
+                    log.info("files without a claim removed", claim_uid=uid)
 
     def _undo_partitions(self) -> None:
         """Remove partitions that no claim has: their device was away when the claim was unprepared, or allocated anew.

@@ -19,4 +19,4 @@ def test_folders_that_are_named_like_no_claim_are_nobodys(tmp_path: Path) -> Non
     artifacts = Artifacts(names=Names(DRIVER), cdi_dir=tmp_path / "cdi", shim_dir=tmp_path / "shim")
     for name in ("uid-1", "lost+found", ".hidden", os.fsdecode(b"\xff")):
         (tmp_path / "shim" / name).mkdir(parents=True)
-    assert artifacts.read_shim_claims() == ("uid-1",)
+    assert artifacts.read_claims() == ("uid-1",)
