@@ -13,7 +13,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 WITHIN_S: Final = 10.0
 
@@ -45,7 +45,7 @@ class Child:
         if self.pid == 0:
             _run(work, theirs)
         theirs.close()
-        self._answers: BinaryIO = self._ours.makefile("rb")
+        self._heard = b""
         self._status: int | None = None
 
     def ask(self, command: str, **arguments: Any) -> Any:
@@ -60,20 +60,23 @@ class Child:
 
     def hears(self, within_s: float) -> bool:
         """Return whether an answer, or the end, comes soon."""
-        return bool(select.select([self._ours], [], [], within_s)[0])
+        return b"\n" in self._heard or bool(select.select([self._ours], [], [], within_s)[0])
 
     def hear(self) -> Any:
         """Return the answer to the command before. Raises DiedError."""
-        if not self.hears(WITHIN_S):
-            self.send(signal.SIGKILL)
-            self.wait()
-            raise TimeoutError(f"process {self.pid} does not answer")
-        try:
-            line = self._answers.readline()
-        except ConnectionResetError:
-            line = b""
-        if not line:
-            raise DiedError(self.wait())
+        while b"\n" not in self._heard:
+            if not self.hears(WITHIN_S):
+                self.send(signal.SIGKILL)
+                self.wait()
+                raise TimeoutError(f"process {self.pid} does not answer")
+            try:
+                part = self._ours.recv(1 << 16)
+            except ConnectionResetError:
+                part = b""
+            if not part:
+                raise DiedError(self.wait())
+            self._heard += part
+        line, _, self._heard = self._heard.partition(b"\n")
         return json.loads(line)
 
     def stopped(self) -> bool:
@@ -99,7 +102,6 @@ class Child:
         """End it, if it has not."""
         self.send(signal.SIGKILL)
         self.wait()
-        self._answers.close()
         self._ours.close()
 
 
