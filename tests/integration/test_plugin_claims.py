@@ -71,6 +71,17 @@ async def test_two_shares_of_one_device_are_told_apart(node: PluginNode) -> None
     assert len({mount.container_path for mount in limits}) == 2
 
 
+@pytest.mark.parametrize("name", ["..", "", "a/b"], ids=["parent", "empty", "path"])
+async def test_a_name_that_no_claim_can_have_stops_nothing(node: PluginNode, name: str) -> None:
+    plugin = await node.start_ready()
+    good = put_claim(node, a_claim(a_result(wholes(node)[0])))
+    async with Kubelet.registered(node.registrar) as kubelet:
+        assert one(await kubelet.prepare(ClaimRef("default", name, "uid-1"))).error
+        assert one(await kubelet.prepare(good)).error == ""
+        await until(lambda: plugin.ended or "devices" in node.server.all("resourceclaims")[0]["status"])
+    assert not plugin.ended
+
+
 async def test_a_failed_claim_does_not_fail_the_others(node: PluginNode) -> None:
     await node.start_ready()
     first, second, *_ = wholes(node)

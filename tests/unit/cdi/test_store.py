@@ -166,6 +166,12 @@ def test_a_damaged_file_is_reported_with_its_path(tmp_path: Path) -> None:
     assert str(caught.value) == f"{tmp_path}/claim.json: empty, want a CDI spec"
 
 
+def test_a_fifo_in_the_place_of_a_spec_keeps_nobody_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "claim.json")
+    with pytest.raises(InvalidSpecError, match="empty"):
+        SpecStore(tmp_path).read_spec("claim")
+
+
 @pytest.mark.parametrize(
     ("number", "text"),
     [
