@@ -16,14 +16,13 @@ _FLOCK: Final = struct.Struct("hhqqi0q")
 _HELD_ELSEWHERE: Final = frozenset({errno.EAGAIN, errno.EACCES})
 
 
-def lock_byte(descriptor: int, byte: int, *, shared: bool = False, wait: bool = False) -> bool:
-    """Lock a byte, or turn a lock into a shared one or back; False if another party has it and we do not wait for it.
+def lock_byte(descriptor: int, byte: int, *, shared: bool = False) -> bool:
+    """Lock a byte, or turn a lock into a shared one or back; False if another party has it.
 
     Raises OSError.
     """
-    command = fcntl.F_OFD_SETLKW if wait else fcntl.F_OFD_SETLK
     try:
-        _control(descriptor, command, fcntl.F_RDLCK if shared else fcntl.F_WRLCK, byte, 1)
+        _control(descriptor, fcntl.F_OFD_SETLK, fcntl.F_RDLCK if shared else fcntl.F_WRLCK, byte, 1)
     except OSError as error:
         if error.errno in _HELD_ELSEWHERE:
             return False

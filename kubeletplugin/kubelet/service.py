@@ -26,6 +26,9 @@ SUPPORTED_VERSIONS = ("v1.DRAPlugin", "v1beta1.DRAPlugin")
 _DONE = {"prepare": "claim prepared", "unprepare": "claim unprepared"}
 _NOT_DONE = {"prepare": "claim not prepared", "unprepare": "claim not unprepared"}
 
+PATIENCE_S = 40.0
+"""How long a claim may take to be answered: the kubelet hears why it is not done, before it gives up after 45 s."""
+
 _T = TypeVar("_T")
 
 
@@ -62,7 +65,10 @@ class Statuses(Protocol):
 
 
 class PluginService:
-    """Answers prepare and unprepare calls. One claim's failure is its own: the others go on."""
+    """Answers prepare and unprepare calls. One claim's failure is its own: the others go on.
+
+    What is not done after `patience_s` goes on, but the kubelet is told so; the claim's next call waits for it.
+    """
 
     def __init__(  # noqa: PLR0913 - what it works with, by keyword
         self,
@@ -74,7 +80,9 @@ class PluginService:
         statuses: Statuses,
         metrics: Metrics,
         executor: Executor,
+        patience_s: float = PATIENCE_S,
     ) -> None:
+        self._patience_s = patience_s
         self._preparer = preparer
         self._names = names
         self._claims = claims
@@ -103,7 +111,7 @@ class PluginService:
                 problem: DraError
                 try:
                     _validate_uid(ref)
-                    result = await act(ref)
+                    result = await self._wait_for(ref, act(ref))
                 except DraError as error:
                     problem = error
                 except Exception as error:
@@ -121,6 +129,17 @@ class PluginService:
             return ref.uid, problem
 
         return dict(await asyncio.gather(*(attempt(ref) for ref in refs)))
+
+    async def _wait_for(self, ref: ClaimRef, act: Awaitable[_T]) -> _T:
+        try:
+            async with asyncio.timeout(self._patience_s) as limit:
+                return await act
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise ClaimError(
+                f"claim {ref}: not done after {self._patience_s:g} s, want what it waits for to answer"
+            ) from None
 
     async def _prepare(self, ref: ClaimRef) -> ClaimRecord:
         if (done := await self._threads.run(ref.uid, self._preparer.find_prepared, ref)) is not None:

@@ -19,7 +19,7 @@ from typing import Final
 from dra_driver.errors import StateError, explain_os_error
 from dra_driver.file import ensure_directory, remove_directory, remove_file, write_file
 from kubeletplugin.prepare.index import RecordIndex
-from kubeletplugin.prepare.lock import StateLocks, claim_key
+from kubeletplugin.prepare.lock import PATIENCE_S, StateLocks, claim_key
 from kubeletplugin.prepare.record import (
     ClaimRecord,
     ClaimRef,
@@ -108,9 +108,14 @@ class Checkpoint:
 
     @contextlib.contextmanager
     def reserving(self) -> Iterator[None]:
-        """As `owned`, and no other thread or process reserves devices meanwhile."""
-        with self._reservation, self.owned():
-            yield
+        """As `owned`, and no other thread or process reserves devices meanwhile. Raises StateError."""
+        if not self._reservation.acquire(timeout=PATIENCE_S):
+            raise StateError(f"{self._directory}: another call reserves devices for {PATIENCE_S:g} s, want it to end")
+        try:
+            with self.owned():
+                yield
+        finally:
+            self._reservation.release()
 
     def __contains__(self, uid: object) -> bool:
         """Whether there is a record of that claim."""

@@ -7,6 +7,7 @@ The file's content is a note, which says who may trust what it remembers of the 
 import contextlib
 import hashlib
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,12 @@ _FIRST_BYTE: Final = 1 << 32
 
 NOTE_BYTES: Final = 64
 
+PATIENCE_S: Final = 30.0
+"""How long a lock is waited for. Whoever has it may hang, and the kubelet wants an answer within 45 s."""
+
+_FIRST_PAUSE_S: Final = 0.0005
+_LONGEST_PAUSE_S: Final = 0.02
+
 
 @dataclass(frozen=True, slots=True)
 class Hold:
@@ -31,7 +38,7 @@ class Hold:
     def share(self) -> None:
         """Let others hold it as shared, without a moment in which nobody does. Raises StateError."""
         with _named("lock"):
-            lock_byte(self.descriptor, self.byte, shared=True, wait=True)
+            lock_byte(self.descriptor, self.byte, shared=True)
 
     def read_note(self) -> str:
         """Return the note in the file; empty if there is none. Raises StateError."""
@@ -48,18 +55,21 @@ class StateLocks:
     """The locks in one file, by a key each; two keys share a lock with a chance of 1 in 2**61.
 
     Not to be used on both sides of a fork, since the descriptors would be shared.
+    A lock is waited for no longer than `patience_s`: a process that is stopped keeps its locks for ever.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, patience_s: float = PATIENCE_S) -> None:
         self._path = path
+        self._patience_s = patience_s
         self._idle: list[int] = []
 
     @contextlib.contextmanager
     def hold(self, key: str, *, shared: bool = False) -> Iterator[Hold]:
-        """Wait for a lock and hold it, alone or with others that share it. Raises StateError."""
-        held = self._acquire(key, shared=shared, wait=True)
-        if held is None:
-            raise StateError(f"{self._path}: not locked, want a file system with locks of open file descriptions")
+        """Wait for a lock and hold it, alone or with others that share it.
+
+        Raises StateError, also if others do not let go of it in time.
+        """
+        held = self._wait(key, shared=shared)
         try:
             yield held
         finally:
@@ -68,7 +78,7 @@ class StateLocks:
     @contextlib.contextmanager
     def try_hold(self, key: str) -> Iterator[bool]:
         """Hold a lock alone unless somebody has it, without waiting; say whether it is held. Raises StateError."""
-        held = self._acquire(key, shared=False, wait=False)
+        held = self._acquire(key, shared=False)
         try:
             yield held is not None
         finally:
@@ -80,13 +90,27 @@ class StateLocks:
         while self._idle:
             os.close(self._idle.pop())
 
-    def _acquire(self, key: str, *, shared: bool, wait: bool) -> Hold | None:
+    def _wait(self, key: str, *, shared: bool) -> Hold:
+        """Try again and again: the kernel's own wait for a lock has no end."""
+        deadline = time.monotonic() + self._patience_s
+        pause_s = _FIRST_PAUSE_S
+        while (held := self._acquire(key, shared=shared)) is None:
+            if time.monotonic() >= deadline:
+                raise StateError(
+                    f"{self._path}: {key!r} locked by others for {self._patience_s:g} s,"
+                    " want the plugin process or call that hangs to end"
+                )
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+        return held
+
+    def _acquire(self, key: str, *, shared: bool) -> Hold | None:
         byte = _find_byte(key)
         while True:
             with _named(str(self._path)):
                 descriptor = self._take()
                 try:
-                    locked = lock_byte(descriptor, byte, shared=shared, wait=wait)
+                    locked = lock_byte(descriptor, byte, shared=shared)
                     current = self._is_current(descriptor)
                 except BaseException:
                     os.close(descriptor)

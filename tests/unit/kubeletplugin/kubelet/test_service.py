@@ -19,6 +19,7 @@ from kubeletplugin.prepare.record import ClaimRecord, ClaimRef
 from kubeletplugin.prepare.spec import Names
 from tests.support.builder import DRIVER, NODE, FakeBackend, a_claim, a_device, a_ref, a_result
 
+NAMES = Names(DRIVER)
 SOUND, ODD = a_device("GPU-0"), a_device("GPU-1")
 
 
@@ -74,23 +75,12 @@ def executor() -> Iterator[Executor]:
 
 
 async def test_a_bug_that_one_claim_brings_out_does_not_fail_the_others(tmp_path: Path, executor: Executor) -> None:
-    names = Names(DRIVER)
-    checkpoint = Checkpoint(tmp_path / "claims")
-    checkpoint.read_all()
-    artifacts = Artifacts(names=names, cdi_dir=tmp_path / "cdi", shim_dir=tmp_path / "shim")
-    artifacts.ensure_directories()
-    preparer = Preparer(
-        Owned(driver=DRIVER, pool=NODE, slots=16),
-        checkpoint=checkpoint,
-        artifacts=artifacts,
-        catalog=Discovery([OddBackend((SOUND, ODD))]).current,
-    )
     good, bad = a_ref("uid-1"), a_ref("uid-2", "claim-2")
     claims = FakeClaims(a_claim(a_result(SOUND.name), ref=good), a_claim(a_result(ODD.name), ref=bad))
     events, statuses, registry = FakeEvents(), FakeStatuses(), CollectorRegistry()
     service = PluginService(
-        preparer,
-        names=names,
+        a_preparer(tmp_path),
+        names=NAMES,
         claims=claims,
         events=events,
         statuses=statuses,
@@ -107,3 +97,38 @@ async def test_a_bug_that_one_claim_brings_out_does_not_fail_the_others(tmp_path
     assert sorted(statuses.told) == [(good.uid, "prepared"), (bad.uid, f"PrepareFailed: {text}")]
     assert await service.unprepare([bad, good]) == {bad.uid: None, good.uid: None}
     assert sorted(statuses.told[2:]) == [(good.uid, "unprepared"), (bad.uid, "unprepared")]
+
+
+async def test_the_kubelet_hears_of_a_claim_that_others_keep_before_it_gives_up(
+    tmp_path: Path, executor: Executor
+) -> None:
+    ref, preparer, events = a_ref(), a_preparer(tmp_path), FakeEvents()
+    service = PluginService(
+        preparer,
+        names=NAMES,
+        claims=FakeClaims(a_claim(a_result(SOUND.name))),
+        events=events,
+        statuses=FakeStatuses(),
+        metrics=Metrics(CollectorRegistry()),
+        executor=executor,
+        patience_s=0.05,
+    )
+    with preparer.working_on(ref.uid):
+        outcome = (await service.unprepare([ref]))[ref.uid]
+    text = "claim default/claim-1: not done after 0.05 s, want what it waits for to answer"
+    assert (type(outcome), str(outcome)) == (ClaimError, text)
+    assert events.told == [(ref.uid, "UnprepareFailed", text)]
+    assert await service.unprepare([ref]) == {ref.uid: None}
+
+
+def a_preparer(folder: Path) -> Preparer:
+    checkpoint = Checkpoint(folder / "claims")
+    checkpoint.read_all()
+    artifacts = Artifacts(names=NAMES, cdi_dir=folder / "cdi", shim_dir=folder / "shim")
+    artifacts.ensure_directories()
+    return Preparer(
+        Owned(driver=DRIVER, pool=NODE, slots=16),
+        checkpoint=checkpoint,
+        artifacts=artifacts,
+        catalog=Discovery([OddBackend((SOUND, ODD))]).current,
+    )

@@ -1,3 +1,4 @@
+import signal
 import subprocess
 import sys
 import threading
@@ -53,6 +54,21 @@ def test_what_a_killed_process_held_is_free(tmp_path: Path) -> None:
         assert not waiting.done()
         process.kill()
         assert waiting.result(10)
+
+
+def test_what_a_stopped_process_holds_is_not_waited_for_without_end(tmp_path: Path) -> None:
+    locks = StateLocks(tmp_path / "lock", patience_s=0.05)
+    with held_by_another_process(tmp_path / "lock", "claim uid-1") as process:
+        process.send_signal(signal.SIGSTOP)
+        with (
+            pytest.raises(StateError, match=r"lock: 'claim uid-1' locked by others for 0\.05 s, want "),
+            locks.hold("claim uid-1"),
+        ):
+            pass
+        process.kill()
+        process.wait()
+    with locks.hold("claim uid-1"):
+        pass
 
 
 def test_threads_of_one_process_keep_each_other_out(tmp_path: Path) -> None:
