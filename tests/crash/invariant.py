@@ -23,8 +23,7 @@ def check_settled(view: View) -> Iterator[str]:
     """The same, and nothing is half done or left lying about: what holds once a process has started."""
     yield from check_owned(view)
     for name in view.leftovers:
-        if not name.endswith(".partial"):  # what the next write replaces, and unprepare removes
-            yield f"{name} is left over"
+        yield f"{name} is left over"
     for uid, record in view.records.items():
         if record["state"] == "unreadable":
             yield f"record of {uid} cannot be read"

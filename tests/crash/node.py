@@ -70,6 +70,7 @@ class Node:
                 profile=str(folder / "profile.yaml"), overrides=self.overrides, dev_dir=self.disk / "dev"
             ),
             http_address="127.0.0.1:0",
+            boot_id_path=folder / "boot_id",
         )
 
     @property
@@ -82,9 +83,11 @@ class Node:
         shutil.rmtree(self.disk, ignore_errors=True)
         self.settings.registry_dir.mkdir(parents=True)
         self.overrides.write_text("", encoding="utf-8")
+        self.settings.boot_id_path.write_text("first-boot", encoding="utf-8")
 
     def reboot(self) -> None:
-        """Lose what a boot takes: CDI specs, device nodes, partitions."""
+        """Lose what a boot takes: CDI specs, device nodes, partitions, and the kernel's name of the boot."""
+        self.settings.boot_id_path.write_text("second-boot", encoding="utf-8")
         for folder in (self.settings.cdi_dir, self.disk / "dev", self.partitions_dir):
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -97,6 +100,7 @@ class Node:
         """Put back what was kept."""
         shutil.rmtree(self.disk)
         shutil.copytree(self._saved, self.disk)
+        self.settings.boot_id_path.write_text("first-boot", encoding="utf-8")
 
     def state(self) -> frozenset[tuple[str, bytes]]:
         """Return every file and folder with its content; two equal states have the same future."""
