@@ -1,3 +1,4 @@
+import fcntl
 import os
 import stat
 from collections.abc import Callable
@@ -6,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dra_driver.errors import StateError
-from dra_driver.file import ensure_directory, remove_directory, remove_file, write_file
+from dra_driver.file import ensure_directory, hold_directory, remove_directory, remove_file, write_file
 
 
 def names(directory: Path) -> list[str]:
@@ -100,3 +101,24 @@ def test_whatever_stands_in_the_place_of_a_directory_is_removed_and_no_link_is_f
     remove_directory(tmp_path / "folder")
     assert names(tmp_path) == ["kept", "others"]
     assert names(tmp_path / "others") == ["precious"]
+
+
+def test_a_directory_is_held_alone_and_only_until_the_block_ends(tmp_path: Path) -> None:
+    with hold_directory(tmp_path):
+        assert not lock_at_once(tmp_path / ".lock")
+    assert lock_at_once(tmp_path / ".lock")
+
+
+def test_a_directory_that_cannot_be_held_is_named(tmp_path: Path) -> None:
+    (tmp_path / "state" / ".lock").mkdir(parents=True)
+    with pytest.raises(StateError, match=r"state/\.lock: "), hold_directory(tmp_path / "state"):
+        pass
+
+
+def lock_at_once(path: Path) -> bool:
+    with path.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
