@@ -317,6 +317,7 @@ def _read_backend(name: BackendName, settings: Settings) -> Backend:
                 state_dir=settings.plugin_dir / "nvidia",
                 boot_id=read_boot_id(settings.boot_id_path) or "unknown",
                 partitions=settings.partition_policy,
+                ignored_xids=frozenset(settings.ignore_xids),
             )
         case BackendName.SIMULATED:
             if settings.simulated is None:

@@ -125,6 +125,14 @@ def run(  # noqa: PLR0913  a flag each
             "again, up to an hour."
         ),
     ] = 60.0,
+    ignore_xids: Annotated[
+        list[int] | None,
+        typer.Option(
+            min=1,
+            metavar="<number>",
+            help="An XID (an error by NVIDIA's number) after which a device stays well. May be given several times.",
+        ),
+    ] = None,
     coexistence: Annotated[
         bool, typer.Option(help="Taint devices that a device plugin or another DRA driver of the vendor serves, too.")
     ] = True,
@@ -161,6 +169,7 @@ def run(  # noqa: PLR0913  a flag each
         partitions_of=tuple(partitions_of or ()),
         discovery_interval_s=discovery_interval,
         recovery_hold_s=recovery_hold,
+        ignore_xids=tuple(ignore_xids or ()),
         coexistence=coexistence,
         http_address=http_address,
     )

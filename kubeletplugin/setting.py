@@ -72,6 +72,7 @@ class Settings:
     partitions_of: tuple[str, ...] = ()
     discovery_interval_s: float = 5.0
     recovery_hold_s: float = 60.0
+    ignore_xids: tuple[int, ...] = ()
     coexistence: bool = True
     http_address: str = ":8080"
     boot_id_path: Path = BOOT_ID_PATH

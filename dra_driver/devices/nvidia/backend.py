@@ -42,17 +42,19 @@ class NvidiaBackend:
 
     A card that was read once and is not readable any more stays, unhealthy; one that never was is left out.
     What this driver makes of MIG is noted in `state_dir`, and belongs to the boot with that id.
+    `ignored_xids` leave a card well, whatever they mean.
     """
 
     name = "nvidia"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but one are keywords
         self,
         host: Host | None = None,
         *,
         state_dir: Path,
         boot_id: str,
         partitions: PartitionPolicy | None = None,
+        ignored_xids: frozenset[int] = frozenset(),
         load: Load = load_library,
     ) -> None:
         self._host = host or Host()
@@ -62,7 +64,7 @@ class NvidiaBackend:
         self._policy = partitions or PartitionPolicy()
         self._reading = threading.Lock()
         self._xids = XidWatch()
-        self._census = Census(self._host.sysfs, self._xids)
+        self._census = Census(self._host.sysfs, self._xids, ignored_xids)
         self._mig: Mig | None = None
         self._last = Inventory()
 

@@ -28,6 +28,7 @@ class Census:
 
     sysfs: Path
     xids: XidWatch
+    ignored_xids: frozenset[int] = frozenset()
     handles: Mapping[str, Any] = field(default_factory=dict)
     _known: dict[int, Card] = field(default_factory=dict)
     _unwell: frozenset[str] = frozenset()
@@ -87,8 +88,8 @@ class Census:
         """What the card says of itself counts before what happened to it."""
         if device.health is not None:
             return device.health
-        xid = self.xids.find(device.identity)
-        return explain_xid(xid) if xid is not None else None
+        meanings = (explain_xid(xid, ignored=self.ignored_xids) for xid in self.xids.find(device.identity))
+        return next((health for health in meanings if health is not None), None)
 
 
 def _wants_reset(card: Card) -> bool:

@@ -35,13 +35,13 @@ class XidWatch:
     _using: threading.Lock = field(default_factory=threading.Lock)
     _turn: threading.Condition = field(default_factory=threading.Condition)
     _pausing: int = 0
-    _xids: dict[str, int] = field(default_factory=dict)
+    _xids: dict[str, tuple[int, ...]] = field(default_factory=dict)
     _watched: _Watched | None = None
 
-    def find(self, identity: str) -> int | None:
-        """The last XID of a card, None if there was none."""
+    def find(self, identity: str) -> tuple[int, ...]:
+        """The XIDs of a card, each once, in the order in which they came: the cause, and those of programs it ended."""
         with self._lock:
-            return self._xids.get(identity)
+            return self._xids.get(identity, ())
 
     def forget(self, identity: str) -> None:
         """Begin anew with a card: it was reset."""
@@ -72,9 +72,10 @@ class XidWatch:
         identity = watched.cards.get(_address(event.device))
         if identity is None or event.eventType != pynvml.nvmlEventTypeXidCriticalError:
             return True
-        log.warning("XID reported", device_uuid=identity, xid=int(event.eventData))
+        xid = int(event.eventData)
+        log.warning("XID reported", device_uuid=identity, xid=xid)
         with self._lock:
-            self._xids[identity] = int(event.eventData)
+            self._xids[identity] = tuple(dict.fromkeys((*self._xids.get(identity, ()), xid)))
         return True
 
     def stop(self) -> None:

@@ -49,9 +49,12 @@ _MEANINGS: Final = {
 }
 
 
-def explain_xid(xid: int) -> Health | None:
-    """Return what an XID means for the card's health; None if it means nothing, or NVML tells it better."""
-    if xid in PROGRAM_XIDS | NOTED_XIDS | COUNTED_XIDS:
+def explain_xid(xid: int, *, ignored: frozenset[int] = frozenset()) -> Health | None:
+    """Return what an XID means for the card's health; None if it means nothing, or NVML tells it better.
+
+    `ignored` are those that an operator wants passed over, too.
+    """
+    if xid in PROGRAM_XIDS | NOTED_XIDS | COUNTED_XIDS | ignored:
         return None
     message = f"XID {xid}: {_MEANINGS.get(xid, 'error of the card or its driver')}"
     return Health(reason=f"xid-{xid}", message=message, event=True)

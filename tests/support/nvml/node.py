@@ -34,13 +34,16 @@ class NvidiaNode:
         """Install the driver."""
         self.tree.add_libraries(_FOLDER, self.machine.driver)
 
-    def open(self, partitions: PartitionPolicy | None = None) -> NvidiaBackend:
+    def open(
+        self, partitions: PartitionPolicy | None = None, *, ignored_xids: frozenset[int] = frozenset()
+    ) -> NvidiaBackend:
         """Make a backend."""
         return NvidiaBackend(
             Host(self.tree.root, self.sysfs),
             state_dir=self.folder / "state",
             boot_id="boot-1",
             partitions=partitions,
+            ignored_xids=ignored_xids,
             load=self._load,
         )
 

@@ -287,6 +287,17 @@ def test_an_xid_of_a_program_leaves_the_card_well(node: NvidiaNode, backend: Nvi
     assert healths(backend.read_inventory()) == [None] * 4
 
 
+def test_an_ignored_xid_does_not_hide_one_that_is_not(tmp_path: Path) -> None:
+    node = NvidiaNode(tmp_path, an_l40s_machine())
+    backend = node.open(ignored_xids=frozenset({74}))
+    backend.read_inventory()
+    backend.wait_for_change(0)
+    for xid, health in ((74, None), (48, "xid-48"), (74, "xid-48"), (13, "xid-48")):
+        node.nvml.emit(node.machine.gpus[0], xid)
+        backend.wait_for_change(30)
+        assert healths(backend.read_inventory())[0] == health
+
+
 def test_a_card_that_reports_no_events_does_not_keep_the_others_from_it(node: NvidiaNode) -> None:
     node.nvml.fail("nvmlDeviceRegisterEvents", pynvml.NVML_ERROR_NOT_SUPPORTED, gpu=node.machine.gpus[0])
     backend = node.open()

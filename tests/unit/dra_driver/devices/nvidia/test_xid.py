@@ -28,3 +28,8 @@ def test_a_number_that_nobody_knows_makes_a_card_unwell() -> None:
     health = explain_xid(9999)
     assert health is not None
     assert health.message == "XID 9999: error of the card or its driver"
+
+
+def test_what_an_operator_wants_ignored_leaves_a_card_well() -> None:
+    assert explain_xid(48, ignored=frozenset({48})) is None
+    assert explain_xid(79, ignored=frozenset({48})) is not None
