@@ -115,7 +115,7 @@ def _default(value: object) -> str:
 
 def _metrics() -> str:
     registry = CollectorRegistry()
-    Metrics(registry)
+    Metrics(registry).set_health({"": True})  # a series, so that its label is known
     PublishMetrics(registry)
     ControllerMetrics(registry)
     rows = []
