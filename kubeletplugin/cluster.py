@@ -4,7 +4,6 @@ import asyncio
 
 from dra_driver.api.core_v1 import ObjectReference
 from dra_driver.api.resource_v1 import AllocatedDeviceStatus, ResourceClaim
-from dra_driver.errors import ApiNotFoundError, InvalidError
 from dra_driver.kube.client import ApiClient, PatchKind
 from dra_driver.kube.event import EventRecorder, EventType, reference_to_node
 from dra_driver.kube.resource import RESOURCE_CLAIMS
@@ -23,10 +22,7 @@ class Claims:
 
     async def read_claim(self, ref: ClaimRef) -> ResourceClaim:
         """Return the claim as the API server has it now. Raises ApiError, also for a name that no claim can have."""
-        try:
-            return await self._client.get(RESOURCE_CLAIMS, ref.name, namespace=ref.namespace)
-        except InvalidError as error:
-            raise ApiNotFoundError(str(error)) from error
+        return await self._client.get(RESOURCE_CLAIMS, ref.name, namespace=ref.namespace)
 
     async def apply_devices(self, ref: ClaimRef, devices: tuple[AllocatedDeviceStatus, ...]) -> None:
         """Say this and nothing else of the driver's devices. Raises ApiError, also if the name is another claim's."""

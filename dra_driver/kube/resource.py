@@ -19,7 +19,7 @@ from dra_driver.api.resource_v1 import (
     ResourceSlice,
     ResourceSliceList,
 )
-from dra_driver.errors import FieldError, InvalidError
+from dra_driver.errors import ApiNotFoundError
 
 
 class KubernetesObject(Protocol):
@@ -74,12 +74,13 @@ class Resource(Generic[T]):
         """Return the URL path of the collection, of an object, or of its subresource.
 
         Without `namespace` a namespaced kind means all namespaces, which only lists and watches may.
+        Raises ApiNotFoundError if nothing can be called so.
         """
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         parts = [*(("namespaces", namespace) if namespace and self.namespaced else ()), self.plural]
         parts += [part for part in (name, subresource) if part]
         if not {".", ".."}.isdisjoint(parts):  # they would lead to another path, and no object is called so
-            raise InvalidError(self.plural, [FieldError("", f"no object can be called {name or namespace!r}")])
+            raise ApiNotFoundError(f"{self.plural}: no object can be called {name or namespace!r}")
         return "/".join([root, *(quote(part, safe="") for part in parts)])
 
 

@@ -7,23 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from dra_driver.api import codec
-from dra_driver.api.resource_v1 import ResourceClaim
 from kubeletplugin.prepare.record import ClaimRef
 from tests.support.builder import DRIVER, NODE, a_claim, a_config, a_ref, a_result, a_share, device_config
+from tests.support.claim import put_claim
 from tests.support.kubelet import Kubelet
 from tests.support.plugin import PluginNode
 from tests.support.wait import until
-
-
-def put_claim(node: PluginNode, claim: ResourceClaim) -> ClaimRef:
-    """Store an allocated claim, and return what the kubelet would call it."""
-    stored = node.server.put("resourceclaims", msgspec.json.decode(codec.encode(claim)))
-    return ClaimRef("default", stored["metadata"]["name"], stored["metadata"]["uid"])
-
-
-def wholes(node: PluginNode) -> list[str]:
-    return [name for name, device in node.devices().items() if not device["attributes"]["partition"]["bool"]]
 
 
 def read_lines(file: Path) -> list[Any]:
@@ -38,8 +27,8 @@ def one(answers: dict[str, Any]) -> Any:
 @pytest.mark.parametrize("known", [("v1.DRAPlugin",), ("v1beta1.DRAPlugin",)], ids=["v1", "v1beta1"])
 async def test_a_claim_is_prepared_and_unprepared(node: PluginNode, known: tuple[str, ...]) -> None:
     await node.start_ready()
-    device = wholes(node)[0]
-    ref = put_claim(node, a_claim(a_result(device, request="gpu/big")))
+    device = node.whole_devices()[0]
+    ref = put_claim(node.server, a_claim(a_result(device, request="gpu/big")))
     async with Kubelet.registered(node.registrar, known=known) as kubelet:
         (prepared,) = one(await kubelet.prepare(ref)).devices
         assert list(prepared.request_names) == ["gpu"]
@@ -52,13 +41,13 @@ async def test_a_claim_is_prepared_and_unprepared(node: PluginNode, known: tuple
 
 async def test_two_shares_of_one_device_are_told_apart(node: PluginNode) -> None:
     await node.start_ready()
-    device = wholes(node)[0]
+    device = node.whole_devices()[0]
     claim = a_claim(
         a_share(device, "share-1", request="a", memory="8Gi", cores=30),
         a_share(device, "share-2", request="b", memory="4Gi"),
         config=[a_config(device_config(policy="Burst"), requests=["b"])],
     )
-    ref = put_claim(node, claim)
+    ref = put_claim(node.server, claim)
     async with Kubelet.registered(node.registrar) as kubelet:
         prepared = one(await kubelet.prepare(ref)).devices
     assert [each.share_id for each in prepared] == ["share-1", "share-2"]
@@ -71,12 +60,16 @@ async def test_two_shares_of_one_device_are_told_apart(node: PluginNode) -> None
     assert len({mount.container_path for mount in limits}) == 2
 
 
-@pytest.mark.parametrize("name", ["..", "", "a/b"], ids=["parent", "empty", "path"])
-async def test_a_name_that_no_claim_can_have_stops_nothing(node: PluginNode, name: str) -> None:
+@pytest.mark.parametrize(
+    ("namespace", "name"),
+    [("default", ".."), ("..", "claim"), ("default", ""), ("", "claim"), ("default", "a/b")],
+    ids=["parent", "parent of namespaces", "no name", "no namespace", "path"],
+)
+async def test_a_name_that_no_claim_can_have_stops_nothing(node: PluginNode, namespace: str, name: str) -> None:
     plugin = await node.start_ready()
-    good = put_claim(node, a_claim(a_result(wholes(node)[0])))
+    good = put_claim(node.server, a_claim(a_result(node.whole_devices()[0])))
     async with Kubelet.registered(node.registrar) as kubelet:
-        assert one(await kubelet.prepare(ClaimRef("default", name, "uid-1"))).error
+        assert one(await kubelet.prepare(ClaimRef(namespace, name, "uid-1"))).error
         assert one(await kubelet.prepare(good)).error == ""
         await until(lambda: plugin.ended or "devices" in node.server.all("resourceclaims")[0]["status"])
     assert not plugin.ended
@@ -84,11 +77,11 @@ async def test_a_name_that_no_claim_can_have_stops_nothing(node: PluginNode, nam
 
 async def test_a_failed_claim_does_not_fail_the_others(node: PluginNode) -> None:
     await node.start_ready()
-    first, second, *_ = wholes(node)
-    good = put_claim(node, a_claim(a_result(first), ref=a_ref(name="good")))
-    gone = put_claim(node, a_claim(a_result("gpu-000000000000"), ref=a_ref(name="gone")))
+    first, second, *_ = node.whole_devices()
+    good = put_claim(node.server, a_claim(a_result(first), ref=a_ref(name="good")))
+    gone = put_claim(node.server, a_claim(a_result("gpu-000000000000"), ref=a_ref(name="gone")))
     missing = ClaimRef("default", "missing", "uid-missing")
-    replaced = put_claim(node, a_claim(a_result(second), ref=a_ref(name="replaced")))
+    replaced = put_claim(node.server, a_claim(a_result(second), ref=a_ref(name="replaced")))
     replaced = ClaimRef(replaced.namespace, replaced.name, "uid-before")
     hostile = ClaimRef("default", "hostile", "../../escape")
     async with Kubelet.registered(node.registrar) as kubelet:
@@ -106,7 +99,7 @@ async def test_a_failed_claim_does_not_fail_the_others(node: PluginNode) -> None
 
 async def test_unprepare_works_while_the_api_server_is_away_and_the_claim_is_gone(node: PluginNode) -> None:
     await node.start_ready()
-    ref = put_claim(node, a_claim(a_result(wholes(node)[0])))
+    ref = put_claim(node.server, a_claim(a_result(node.whole_devices()[0])))
     async with Kubelet.registered(node.registrar) as kubelet:
         await kubelet.prepare(ref)
         node.server.remove("resourceclaims", ref.name, ref.namespace)
@@ -119,8 +112,8 @@ async def test_unprepare_works_while_the_api_server_is_away_and_the_claim_is_gon
 
 async def test_a_killed_plugin_remembers_what_it_prepared(node: PluginNode) -> None:
     plugin = await node.start_ready()
-    device, other, *_ = wholes(node)
-    ref = put_claim(node, a_claim(a_result(device)))
+    device, other, *_ = node.whole_devices()
+    ref = put_claim(node.server, a_claim(a_result(device)))
     async with Kubelet.registered(node.registrar) as kubelet:
         before = one(await kubelet.prepare(ref))
     await plugin.kill()
@@ -128,8 +121,8 @@ async def test_a_killed_plugin_remembers_what_it_prepared(node: PluginNode) -> N
         path.unlink()
     await node.start_ready()
     await until(lambda: list(node.cdi_dir.iterdir()))
-    second = put_claim(node, a_claim(a_result(device), ref=a_ref(name="second")))
-    third = put_claim(node, a_claim(a_result(other), ref=a_ref(name="third")))
+    second = put_claim(node.server, a_claim(a_result(device), ref=a_ref(name="second")))
+    third = put_claim(node.server, a_claim(a_result(other), ref=a_ref(name="third")))
     async with Kubelet.registered(node.registrar) as kubelet:
         answers = await kubelet.prepare(ref, second, third)
         assert answers[ref.uid] == before
@@ -144,7 +137,7 @@ async def test_a_partition_is_made_and_removed_with_its_claim(node: PluginNode) 
     await node.start_ready()
     profile = {"string": "1g.10gb"}
     partition = next(n for n, d in node.devices().items() if d["attributes"].get("partitionProfile") == profile)
-    ref = put_claim(node, a_claim(a_result(partition)))
+    ref = put_claim(node.server, a_claim(a_result(partition)))
     made = node.plugin_dir / "simulated" / "partitions"
     async with Kubelet.registered(node.registrar) as kubelet:
         assert one(await kubelet.prepare(ref)).error == ""
@@ -155,7 +148,7 @@ async def test_a_partition_is_made_and_removed_with_its_claim(node: PluginNode) 
 
 async def test_a_record_that_cannot_be_read_stops_neither_the_node_nor_its_unprepare(node: PluginNode) -> None:
     plugin = await node.start_ready()
-    ref = put_claim(node, a_claim(a_result(wholes(node)[0])))
+    ref = put_claim(node.server, a_claim(a_result(node.whole_devices()[0])))
     async with Kubelet.registered(node.registrar) as kubelet:
         await kubelet.prepare(ref)
     await plugin.terminate()
@@ -172,7 +165,7 @@ async def test_a_record_that_cannot_be_read_stops_neither_the_node_nor_its_unpre
 
 async def test_files_that_somebody_removed_are_put_back(node: PluginNode) -> None:
     await node.start_ready()
-    ref = put_claim(node, a_claim(a_result(wholes(node)[0])))
+    ref = put_claim(node.server, a_claim(a_result(node.whole_devices()[0])))
     async with Kubelet.registered(node.registrar) as kubelet:
         await kubelet.prepare(ref)
     (spec,) = node.cdi_dir.iterdir()
@@ -184,10 +177,10 @@ async def test_files_that_somebody_removed_are_put_back(node: PluginNode) -> Non
 
 async def test_a_container_reads_about_its_devices(node: PluginNode) -> None:
     await node.start_ready(device_metadata=True)
-    device = wholes(node)[0]
+    device = node.whole_devices()[0]
     claim = a_claim(a_result(device, request="gpu/big"))
     metadata = msgspec.structs.replace(claim.metadata, annotations={"resource.kubernetes.io/pod-claim-name": "mine"})
-    ref = put_claim(node, msgspec.structs.replace(claim, metadata=metadata))
+    ref = put_claim(node.server, msgspec.structs.replace(claim, metadata=metadata))
     async with Kubelet.registered(node.registrar) as kubelet:
         (prepared,) = one(await kubelet.prepare(ref)).devices
         mount = node.resolve(*prepared.cdi_device_ids).mounts[-1]

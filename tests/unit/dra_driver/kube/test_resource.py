@@ -1,6 +1,6 @@
 import pytest
 
-from dra_driver.errors import InvalidError
+from dra_driver.errors import ApiNotFoundError
 from dra_driver.kube.resource import NODES, RESOURCE_CLAIMS, RESOURCE_SLICES, ObjectKey, Selection
 
 
@@ -24,7 +24,7 @@ def test_a_path_leads_to_the_object(path: str, expected: str) -> None:
 
 @pytest.mark.parametrize("name", [".", ".."])
 def test_a_name_that_leads_elsewhere_is_refused(name: str) -> None:
-    with pytest.raises(InvalidError, match="no object can be called"):
+    with pytest.raises(ApiNotFoundError, match="no object can be called"):
         NODES.path(name=name)
 
 
