@@ -6,6 +6,7 @@ Every failure is a StateError that names the path and what the operating system 
 import contextlib
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -88,7 +89,7 @@ def read_names(path: Path) -> frozenset[str]:
 
 
 def _remove_tree(path: Path) -> None:
-    if path.is_symlink() or not path.is_dir():
+    if not stat.S_ISDIR(path.lstat().st_mode):
         path.unlink()
         return
     for each in list(path.iterdir()):
