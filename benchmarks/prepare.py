@@ -17,14 +17,12 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import msgspec
-
 from benchmarks.report import Cell, percentile, render_table
-from dra_driver.api import codec
 from dra_driver.api.resource_v1 import DeviceRequestAllocationResult
 from kubeletplugin.prepare.record import ClaimRef
 from tests.support.api_server import Request, TestApiServer
 from tests.support.builder import NODE, a_claim, a_ref, a_result, a_share
+from tests.support.claim import put_claim
 from tests.support.kubelet import Kubelet
 from tests.support.plugin import PluginNode
 from tests.support.wait import until
@@ -162,9 +160,7 @@ def _write_profile(folder: Path, *, devices: int) -> Path:
 
 
 def _put_claim(server: TestApiServer, name: str, result: DeviceRequestAllocationResult) -> ClaimRef:
-    claim = a_claim(result, ref=a_ref(name=name))
-    metadata = server.put("resourceclaims", msgspec.json.decode(codec.encode(claim)))["metadata"]
-    return ClaimRef(metadata["namespace"], metadata["name"], metadata["uid"])
+    return put_claim(server, a_claim(result, ref=a_ref(name=name)))
 
 
 def _memory_kib(pid: int) -> int:

@@ -15,15 +15,13 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 import grpc
-import msgspec
 
 from benchmarks.report import render_table
-from dra_driver.api import codec
-from dra_driver.api.resource_v1 import DeviceRequestAllocationResult
 from kubeletplugin.prepare.record import ClaimRef
 from tests.crash.node import PROFILE
 from tests.support.api_server import TestApiServer
 from tests.support.builder import a_claim, a_ref, a_result, a_share
+from tests.support.claim import put_claim
 from tests.support.kubelet import Kubelet
 from tests.support.plugin import PluginNode, PluginProcess
 
@@ -132,13 +130,10 @@ def _put_claims(node: PluginNode) -> list[ClaimRef]:
     first, second, split, *partitions = node.devices()
     whole = (a_result(first), a_result(split), a_share(second, "share"))
     results = (*whole, *(a_result(each) for each in partitions[:2]))
-    return [_put_claim(node, f"claim-{index}", result) for index, result in enumerate(results)]
-
-
-def _put_claim(node: PluginNode, name: str, result: DeviceRequestAllocationResult) -> ClaimRef:
-    claim = msgspec.json.decode(codec.encode(a_claim(result, ref=a_ref(name=name))))
-    metadata = node.server.put("resourceclaims", claim)["metadata"]
-    return ClaimRef(metadata["namespace"], metadata["name"], metadata["uid"])
+    return [
+        put_claim(node.server, a_claim(result, ref=a_ref(name=f"claim-{index}")))
+        for index, result in enumerate(results)
+    ]
 
 
 async def measure(folder: Path, *, cycles: int, kills_every: int, seed: int) -> tuple[Usage, Usage, Tally]:

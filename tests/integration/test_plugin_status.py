@@ -38,13 +38,9 @@ def conditions(node: PluginNode) -> dict[str, tuple[str, str]]:
     }
 
 
-def whole_devices(node: PluginNode) -> list[str]:
-    return [name for name, device in node.devices().items() if not device["attributes"]["partition"]["bool"]]
-
-
 async def test_a_claim_tells_of_its_devices_while_it_is_prepared(node: PluginNode) -> None:
     await node.start_ready()
-    whole, shared, *_ = whole_devices(node)
+    whole, shared, *_ = node.whole_devices()
     ref = put_claim(node, a_result(whole), a_share(shared, SHARE, request="b", memory="8Gi"))
     async with Kubelet.registered(node.registrar) as kubelet:
         await kubelet.prepare(ref)
@@ -71,7 +67,7 @@ async def test_a_claim_tells_why_it_is_not_prepared(node: PluginNode) -> None:
 
 async def test_a_restarted_plugin_writes_nothing_that_is_told_already(node: PluginNode) -> None:
     plugin = await node.start_ready()
-    ref = put_claim(node, a_result(whole_devices(node)[0]))
+    ref = put_claim(node, a_result(node.whole_devices()[0]))
     async with Kubelet.registered(node.registrar) as kubelet:
         await kubelet.prepare(ref)
         await until(lambda: told(node))

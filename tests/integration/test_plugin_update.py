@@ -4,13 +4,11 @@ import asyncio
 import socket
 from pathlib import Path
 
-import msgspec
-
-from dra_driver.api import codec
 from dra_driver.api.resource_v1 import DeviceRequestAllocationResult
 from kubeletplugin.kubelet.socket_name import build_registration_socket, build_service_socket
 from kubeletplugin.prepare.record import ClaimRef
 from tests.support.builder import DRIVER, a_claim, a_ref, a_result, a_share
+from tests.support.claim import put_claim
 from tests.support.health_watch import HealthWatch
 from tests.support.kubelet import Kubelet
 from tests.support.plugin import PluginNode, PluginProcess
@@ -50,9 +48,7 @@ async def start(node: PluginNode, pod_uid: str, **flags: object) -> PluginProces
 
 def put(node: PluginNode, name: str, result: DeviceRequestAllocationResult) -> ClaimRef:
     """Store a claim with that allocation, and return what the kubelet would call it."""
-    claim = a_claim(result, ref=a_ref(name=name))
-    stored = node.server.put("resourceclaims", msgspec.json.decode(codec.encode(claim)))
-    return ClaimRef("default", name, stored["metadata"]["uid"])
+    return put_claim(node.server, a_claim(result, ref=a_ref(name=name)))
 
 
 async def test_what_one_prepared_the_other_unprepares(node: PluginNode) -> None:

@@ -118,6 +118,10 @@ class PluginNode:
             for device in item["spec"].get("devices", ())
         }
 
+    def whole_devices(self) -> list[str]:
+        """The names of the published devices that are no partitions."""
+        return [name for name, device in self.devices().items() if not device["attributes"]["partition"]["bool"]]
+
     def resolve(self, *ids: str) -> ContainerEdits:
         """Return what a container runtime would do for these CDI ids."""
         return Resolver([self.cdi_dir]).resolve(list(ids)).edits
