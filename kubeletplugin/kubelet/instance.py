@@ -45,17 +45,17 @@ class Instance:
         self._number = self._take_number()
 
     @contextlib.asynccontextmanager
-    async def starting(self) -> AsyncIterator[None]:
+    async def starting(self, *, timeout_s: float = START_TIMEOUT_S) -> AsyncIterator[None]:
         """Be the only process that opens sockets: one that is not listened on is then nobody's.
 
         Raises SettingError if another process does not come to an end with it.
         """
         try:
-            async with asyncio.timeout(START_TIMEOUT_S):
+            async with asyncio.timeout(timeout_s):
                 while not lock_byte(self._descriptor, _START):  # noqa: ASYNC110 - it is another process
                     await asyncio.sleep(_POLL_S)
         except TimeoutError:
-            raise SettingError(f"another plugin has been starting for {START_TIMEOUT_S:g} s, want it to end") from None
+            raise SettingError(f"another plugin has been starting for {timeout_s:g} s, want it to end") from None
         try:
             yield
         finally:

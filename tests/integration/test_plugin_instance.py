@@ -88,12 +88,11 @@ def test_a_pod_has_one_plugin_at_a_time(pods: Node) -> None:
     pods.end(0)
 
 
-async def test_one_opens_its_sockets_at_a_time(pods: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubeletplugin.kubelet.instance.START_TIMEOUT_S", 0.05)
+async def test_one_opens_its_sockets_at_a_time(pods: Node) -> None:
     one, other = pods.start(0), pods.start(1)
     async with one.starting():
         with pytest.raises(SettingError, match="another plugin has been starting for"):
-            async with other.starting():
+            async with other.starting(timeout_s=0.05):
                 pass
     async with other.starting():
         pass
