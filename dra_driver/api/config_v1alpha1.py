@@ -34,7 +34,6 @@ API_VERSION: Final = "resource.dra-driver.io/v1alpha1"
 KIND: Final = "DeviceConfig"
 SIZE_MAX: Final = 10 * 1024
 
-
 FULL_PERCENTAGE: Final = 100
 _MEMORY_LIMIT_MIN: Final = 1 << 20
 _MEMORY_LIMIT_MAX: Final = 2**63 - 1
@@ -113,6 +112,12 @@ class EffectiveConfig:
     memory_limit: int | None = None
 
 
+_THREADS: Final = "defaultActiveThreadPercentage"
+_MEMORY: Final = "defaultPinnedDeviceMemoryLimit"
+_OWNERS: Final = {"timeSlicing": Strategy.TIME_SLICING, "mps": Strategy.MPS}
+"""The strategy that a field is for."""
+
+
 def parse_device_config(parameters: object, *, path: str = "parameters") -> DeviceConfig:
     """Read the decoded JSON of an opaque configuration, strictly.
 
@@ -151,11 +156,6 @@ def _read_sharing(reader: "_Reader", value: object, path: str) -> Sharing:
             problem = f"is for strategy {owner.value!r}, want no strategy, that one, or no {field}"
             reader.errors.append(FieldError(f"{path}.{field}", problem))
     return Sharing(strategy=strategy, policy=policy, time_slicing=time_slicing, mps=mps)
-
-
-_THREADS: Final = "defaultActiveThreadPercentage"
-_MEMORY: Final = "defaultPinnedDeviceMemoryLimit"
-_OWNERS: Final = {"timeSlicing": Strategy.TIME_SLICING, "mps": Strategy.MPS}
 
 
 def merge_device_configs(configs: Sequence[DeviceConfig]) -> DeviceConfig:

@@ -18,7 +18,7 @@ from dra_driver.devices.simulated.identity import render_partition_uuid
 from dra_driver.devices.simulated.node import CharacterDevice, CharacterDevices
 from dra_driver.devices.simulated.override import Overrides, parse_overrides
 from dra_driver.devices.simulated.profile import Profile
-from dra_driver.devices.simulated.store import PartitionStore
+from dra_driver.devices.simulated.store import NameStore
 from dra_driver.errors import DeviceError, InvalidError, StateError, explain_os_error
 from dra_driver.file import ensure_directory, write_file
 
@@ -52,9 +52,9 @@ class SimulatedBackend:
         self._overrides_path = overrides_path
         self._partitions = partitions or PartitionPolicy()
         self._nodes = nodes or CharacterDevices(dev_dir / f"simulated-{digest[:12]}")
-        self._store = PartitionStore(state_dir / "partitions")
-        self._time_slices = PartitionStore(state_dir / "time-slices")
-        self._exclusive = PartitionStore(state_dir / "exclusive-process")
+        self._store = NameStore(state_dir / "partitions")
+        self._time_slices = NameStore(state_dir / "time-slices")
+        self._exclusive = NameStore(state_dir / "exclusive-process")
         self._info_dir = state_dir / "info"
         self._lock = Lock()
         self._text = ""
@@ -132,13 +132,13 @@ class SimulatedBackend:
         """See `Backend.undo_exclusive_process`."""
         self._undo_mode(self._exclusive, device)
 
-    def _apply_mode(self, store: PartitionStore, device: Device, word: str) -> None:
+    def _apply_mode(self, store: NameStore, device: Device, word: str) -> None:
         self._find_seat(device)
         with _device_errors(device.name), store.locked():
             store.write(device.name, f"{word}\n".encode())
 
     @staticmethod
-    def _undo_mode(store: PartitionStore, device: Device) -> None:
+    def _undo_mode(store: NameStore, device: Device) -> None:
         with _device_errors(device.name), store.locked():
             store.undo(device.name)
 

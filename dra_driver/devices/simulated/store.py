@@ -12,8 +12,8 @@ from dra_driver.file import hold_directory, remove_file, write_file
 _SUFFIX = ".json"
 
 
-class PartitionStore:
-    """Partitions, or devices in a mode, by name in a directory.
+class NameStore:
+    """Names in a directory: of partitions that exist, or of devices in a mode.
 
     Raises StateError or OSError if that cannot be read or written.
     """
