@@ -1,6 +1,9 @@
 """Verdicts on disk, so that a plugin that starts knows what the last one knew: one small file."""
 
+import contextlib
+import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -53,9 +56,24 @@ def read_memories(path: Path) -> tuple[dict[DeviceName, Memory], str]:
 
 
 def write_memories(path: Path, memories: dict[DeviceName, Memory], boot_id: str) -> None:
-    """Replace the file. Raises StateError."""
+    """Replace the file, while no other plugin of the node does. Raises StateError."""
     devices = tuple(_record(name, memories[name]) for name in sorted(memories))
-    write_file(path, msgspec.json.encode(HealthRecord(version=VERSION, boot_id=boot_id, devices=devices)))
+    data = msgspec.json.encode(HealthRecord(version=VERSION, boot_id=boot_id, devices=devices))
+    with _alone_in(path.parent):
+        write_file(path, data)
+
+
+@contextlib.contextmanager
+def _alone_in(directory: Path) -> Iterator[None]:
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise StateError(f"{directory}: {explain_os_error(error)}") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _memory(record: DeviceRecord) -> Memory:
