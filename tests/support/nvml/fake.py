@@ -14,6 +14,7 @@ from tests.support.nvml.call import device_call, require, system_call
 from tests.support.nvml.machine import NO_INSTANCE, Gpu, Machine, NvLink
 from tests.support.nvml.mig import MigCalls
 
+_XID: Final = pynvml.nvmlEventTypeXidCriticalError
 _RECOVERY: Final = pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
 
 
@@ -24,7 +25,7 @@ class FakeNvml(MigCalls):
         super().__init__(machine)
         self._events = Condition(self.lock)
         self._sets: dict[int, list[tuple[Gpu, int]]] = {}
-        self._waiting: dict[int, list[tuple[Gpu, int, int, int, int]]] = {}
+        self._waiting: dict[int, list[tuple[Gpu, int]]] = {}
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(pynvml, name)
@@ -32,19 +33,12 @@ class FakeNvml(MigCalls):
             raise AttributeError(f"{name}: not a function of the fake")  # noqa: TRY004 - as of any object
         return value
 
-    def emit(
-        self,
-        gpu: Gpu,
-        data: int,
-        *,
-        event_type: int = pynvml.nvmlEventTypeXidCriticalError,
-        instances: tuple[int, int] = (NO_INSTANCE, NO_INSTANCE),
-    ) -> None:
-        """Report an event of a card to every set that has it: an XID, unless another type is given."""
+    def emit(self, gpu: Gpu, xid: int) -> None:
+        """Report an XID of a card to every set that waits for those of it."""
         with self._events:
             for key, registered in self._sets.items():
-                if any(other is gpu and types & event_type for other, types in registered):
-                    self._waiting[key].append((gpu, event_type, data, *instances))
+                if any(other is gpu and types & _XID for other, types in registered):
+                    self._waiting[key].append((gpu, xid))
             self._events.notify_all()
 
     def nvmlInit(self) -> None:  # noqa: N802 - the library's name
@@ -196,13 +190,13 @@ class FakeNvml(MigCalls):
             raise pynvml.NVMLError(pynvml.NVML_ERROR_TIMEOUT)
         if key not in self._waiting:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_UNINITIALIZED)
-        gpu, event_type, data, gpu_instance, compute_instance = self._waiting[key].pop(0)
+        gpu, xid = self._waiting[key].pop(0)
         return pynvml.c_nvmlEventData_t(
             device=self.handle(gpu),
-            eventType=event_type,
-            eventData=data,
-            gpuInstanceId=gpu_instance,
-            computeInstanceId=compute_instance,
+            eventType=_XID,
+            eventData=xid,
+            gpuInstanceId=NO_INSTANCE,
+            computeInstanceId=NO_INSTANCE,
         )
 
 
