@@ -13,10 +13,10 @@ import msgspec
 
 from benchmarks.report import render_table
 from tests.crash.child import warm_up
-from tests.crash.matrix import Row, run_all
-from tests.crash.scenario import JOBS
+from tests.crash.matrix import JOBS, run_all
+from tests.crash.row import Row
 
-_TITLES = ("operation", "claim", "crash points", "states", "trials", "wrong")
+_TITLES = ("operation", "subject", "crash points", "states", "trials", "wrong")
 
 
 def main() -> None:

@@ -43,10 +43,14 @@ class Point:
 
 
 class Effects:
-    """The effects of this process below `folder`, on hardware and on the API server, while `watch` says so."""
+    """The effects of this process below `folder`, on hardware and on the API server, while `watch` says so.
 
-    def __init__(self, folder: Path) -> None:
+    `counts` says of each whether it is counted at all.
+    """
+
+    def __init__(self, folder: Path, *, counts: Callable[[str], bool] = lambda _: True) -> None:
         self.seen: list[str] = []
+        self._counts = counts
         self._folder = folder
         self._point: Point | None = None
         self._watching = False
@@ -79,6 +83,8 @@ class Effects:
 
         async def ask(session: aiohttp.ClientSession, method: str, url: Any, **options: Any) -> Any:
             what = f"{method} {str(url).partition('//')[2].partition('/')[2]}"
+            if query := options.get("params"):
+                what += "?" + "&".join(f"{name}={value}" for name, value in dict(query).items())
             self._notice(f"ask {what}")
             answer = await request(session, method, url, **options)
             self._notice(f"hear {what}")
@@ -122,7 +128,7 @@ class Effects:
         return str(found.relative_to(self._folder)) if found.is_relative_to(self._folder) else None
 
     def _notice(self, effect: str) -> int:
-        if not self._watching:
+        if not self._watching or not self._counts(effect):
             return -1
         with self._lock:
             self.seen.append(effect)

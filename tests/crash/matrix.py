@@ -1,65 +1,23 @@
 """Every crash point of every scenario, followed by every recovery."""
 
-import contextlib
 import itertools
 import signal
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Final
 
-from tests.crash.effect import Point, points
+from tests.crash.bench import Bench
+from tests.crash.effect import points
 from tests.crash.invariant import check_owned
-from tests.crash.node import Node
-from tests.crash.recovery import DEAD, STOPPED, Clean, Recovery, Trial
-from tests.crash.scenario import JOBS, OPERATIONS, Scenario, build_scenarios
-from tests.crash.server import Server
-from tests.crash.session import Session
+from tests.crash.publish import CHANGES, run_publish
+from tests.crash.recovery import DEAD, STOPPED, Recovery, Trial
+from tests.crash.row import Row, describe
+from tests.crash.scenario import OPERATIONS, SCENARIOS, Scenario
+from tests.crash.start import STARTS, run_start
 
-
-@dataclass(slots=True)
-class Row:
-    """What was tried of one operation."""
-
-    operation: str
-    subject: str
-    points: int = 0
-    states: int = 0
-    trials: int = 0
-    problems: list[str] = field(default_factory=list)
-
-
-class Bench:
-    """A node and an API server, each trial from the start."""
-
-    def __init__(self, folder: Path) -> None:
-        self.node = Node(folder)
-        self.scenarios = build_scenarios(self.node)
-        claims = [claim for each in self.scenarios for claim in (each.claim, each.rival)]
-        self.server = Server(folder, claims)
-
-    def reset(self) -> None:
-        """Begin anew."""
-        self.node.reset()
-        self.server.reset()
-
-    @contextlib.contextmanager
-    def begun(self, scenario: Scenario, operation: str) -> Iterator[Session]:
-        """Give a process on a new node that is about to do the operation."""
-        self.reset()
-        session = Session(self.node)
-        try:
-            session.start()
-            if operation == "unprepare":
-                answer = session.call("prepare", scenario.ref)
-                assert isinstance(answer, list), answer
-            yield session
-        finally:
-            session.close()
-
-    def read_clean(self, scenario: Scenario) -> Clean:
-        """Return how it looks where nobody dies."""
-        with self.begun(scenario, "prepare") as session:
-            return Clean(session.call("prepare", scenario.ref), self.node.look())
+JOBS: Final = len(OPERATIONS) * SCENARIOS + len(STARTS) + len(CHANGES)
+"""How many jobs there are: each operation of each scenario, then the starts, then the changes to publish."""
 
 
 def run_claims(bench: Bench, scenario: Scenario, operation: str, *, is_full: bool = False) -> Row:
@@ -85,7 +43,7 @@ def run_claims(bench: Bench, scenario: Scenario, operation: str, *, is_full: boo
         bench.node.save()
         for name, recovery in DEAD.items():
             bench.node.restore()
-            _try(row, Trial(bench.node, scenario, operation, clean, first), _describe(effects, point), name, recovery)
+            _try(row, Trial(bench.node, scenario, operation, clean, first), describe(effects, point), name, recovery)
     row.states = len(known)
     turns = itertools.cycle(STOPPED)
     for point in points(effects, signal.SIGSTOP):
@@ -93,7 +51,7 @@ def run_claims(bench: Bench, scenario: Scenario, operation: str, *, is_full: boo
             with bench.begun(scenario, operation) as first:
                 first.begin(operation, scenario.ref, point)
                 first.child.stopped()
-                where = _describe(effects, point)
+                where = describe(effects, point)
                 _try(row, Trial(bench.node, scenario, operation, clean, first), where, name, STOPPED[name])
     return row
 
@@ -108,20 +66,21 @@ def _try(row: Row, trial: Trial, where: str, name: str, recovery: Recovery) -> N
     row.problems += (f"{row.operation} {row.subject}, {where}, then {name}: {problem}" for problem in found)
 
 
-def _describe(effects: list[str], point: Point) -> str:
-    effect = effects[point.number] if point.number < len(effects) else "the answer"
-    end = "killed" if point.signal == signal.SIGKILL else "stopped"
-    return f"{end} {point.moment} {effect} (#{point.number})"
-
-
 def run_all(folder: Path, chosen: list[int], *, is_full: bool) -> Iterator[Row]:
-    """Yield what came of the jobs, which are numbered: each operation of each scenario."""
+    """Yield what came of the jobs, which are numbered."""
     bench = Bench(folder)
     try:
-        jobs = [(scenario, operation) for scenario in bench.scenarios for operation in OPERATIONS]
+        jobs: list[Callable[[], Row]] = [
+            *(
+                partial(run_claims, bench, scenario, operation, is_full=is_full)
+                for scenario in bench.scenarios
+                for operation in OPERATIONS
+            ),
+            *(partial(run_start, bench, subject) for subject in STARTS),
+            *(partial(run_publish, bench, subject) for subject in CHANGES),
+        ]
         assert len(jobs) == JOBS
         for number in chosen:
-            scenario, operation = jobs[number]
-            yield run_claims(bench, scenario, operation, is_full=is_full)
+            yield jobs[number]()
     finally:
         bench.server.close()

@@ -1,6 +1,5 @@
 """What may come after a death. Each recovery takes a trial whose first process is dead, or stopped, and goes on."""
 
-import contextlib
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from typing import Any
 from tests.crash.invariant import check_empty, check_settled
 from tests.crash.node import Node, View
 from tests.crash.scenario import Scenario
-from tests.crash.session import Session
+from tests.crash.session import Session, started
 
 STOPPED_S = 0.02
 """How long a second process gets while the first one is stopped; what it has not done then, it waits for."""
@@ -70,19 +69,9 @@ class Trial:
 Recovery = Callable[[Trial], Iterator[str]]
 
 
-@contextlib.contextmanager
-def _started(node: Node) -> Iterator[Session]:
-    session = Session(node)
-    try:
-        session.start()
-        yield session
-    finally:
-        session.close()
-
-
 def retry(trial: Trial) -> Iterator[str]:
     """The kubelet asks the next process for the same."""
-    with _started(trial.node) as session:
+    with started(trial.node) as session:
         yield from trial.check_answer(trial.operation, session.call(trial.operation, trial.scenario.ref))
         yield from trial.check_answer(trial.operation, session.call(trial.operation, trial.scenario.ref))
         yield from trial.finish(session, trial.operation)
@@ -90,16 +79,16 @@ def retry(trial: Trial) -> Iterator[str]:
 
 def unprepare(trial: Trial) -> Iterator[str]:
     """The Pod is gone."""
-    with _started(trial.node) as session:
+    with started(trial.node) as session:
         yield from trial.check_answer("unprepare", session.call("unprepare", trial.scenario.ref))
         yield from trial.finish(session, "unprepare")
 
 
 def restart(trial: Trial) -> Iterator[str]:
     """The next process starts, and is killed; the one after it prepares."""
-    with _started(trial.node):
+    with started(trial.node):
         yield from check_settled(trial.node.look())
-    with _started(trial.node) as session:
+    with started(trial.node) as session:
         yield from trial.check_answer("prepare", session.call("prepare", trial.scenario.ref))
         yield from trial.finish(session, "prepare")
 
@@ -107,7 +96,7 @@ def restart(trial: Trial) -> Iterator[str]:
 def reboot(trial: Trial) -> Iterator[str]:
     """The node boots: CDI specs, device nodes and partitions are gone, and the kubelet prepares anew."""
     trial.node.reboot()
-    with _started(trial.node) as session:
+    with started(trial.node) as session:
         yield from check_settled(trial.node.look())
         yield from trial.check_answer("prepare", session.call("prepare", trial.scenario.ref))
         yield from trial.finish(session, "prepare")
@@ -116,7 +105,7 @@ def reboot(trial: Trial) -> Iterator[str]:
 def reboot_unprepare(trial: Trial) -> Iterator[str]:
     """The node boots, and the Pod is gone."""
     trial.node.reboot()
-    with _started(trial.node) as session:
+    with started(trial.node) as session:
         yield from trial.check_answer("unprepare", session.call("unprepare", trial.scenario.ref))
         yield from trial.finish(session, "unprepare")
 

@@ -4,12 +4,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from dra_driver.api.resource_v1 import DeviceRequestAllocationResult, ResourceClaim
+from dra_driver.devices.model import Device, Inventory, Partition
 from kubeletplugin.app import read_backends
 from kubeletplugin.prepare.record import ClaimRef
 from tests.crash.node import Node
 from tests.support.builder import a_claim, a_ref, a_result, a_share
 
-OPERATIONS = ("prepare", "unprepare")
+OPERATIONS: Final = ("prepare", "unprepare")
+SCENARIOS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,13 @@ def build_scenarios(node: Node) -> list[Scenario]:
     ]  # fmt: skip
 
 
+def find_orphan(inventory: Inventory) -> tuple[Device, Partition]:
+    """Return a partition that no scenario has and that fits beside the one of "a partition", with its device."""
+    split = inventory.devices[2]
+    taken = split.partitions[0]
+    return split, next(each for each in split.partitions[1:] if each.profile == taken.profile)
+
+
 def _scenario(
     name: str, results: list[DeviceRequestAllocationResult], rival: DeviceRequestAllocationResult, **fields: bool
 ) -> Scenario:
@@ -69,7 +78,3 @@ def _scenario(
 def _ref(claim: ResourceClaim) -> ClaimRef:
     metadata = claim.metadata
     return ClaimRef(metadata.namespace, metadata.name, metadata.uid)
-
-
-JOBS: Final = 5 * len(OPERATIONS)
-"""How many jobs there are: each operation of each scenario."""

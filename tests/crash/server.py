@@ -10,6 +10,7 @@ import msgspec
 
 from dra_driver.api import codec
 from dra_driver.api.resource_v1 import ResourceClaim
+from sandbox.api_server.kind import Kind
 from tests.crash.child import Child
 from tests.support.api_server import TestApiServer
 from tests.support.builder import NODE
@@ -32,6 +33,10 @@ class Server:
         found: list[dict[str, Any]] = self._child.ask("slices")
         return found
 
+    def delete_slices(self) -> None:
+        """Delete all ResourceSlices, as the kubelet does when it starts."""
+        self._child.ask("delete")
+
     def close(self) -> None:
         """End it."""
         self._child.close()
@@ -46,6 +51,8 @@ async def _serve(channel: socket.socket, folder: Path) -> None:
             answer: Any = None
             if command == "reset":
                 _reset(server, arguments["claims"])
+            elif command == "delete":
+                _delete(server, server.kinds["resourceslices"])
             elif command == "slices":
                 answer = server.all("resourceslices")
             writer.write(json.dumps(answer).encode() + b"\n")
@@ -55,8 +62,7 @@ async def _serve(channel: socket.socket, folder: Path) -> None:
 def _reset(server: TestApiServer, claims: list[dict[str, Any]]) -> None:
     server.requests.clear()
     for kind in server.store:
-        for stored in server.store.all(kind):
-            server.store.delete(kind, stored.key)
+        _delete(server, kind)
     server.compact()
     server.put("nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}})
     kind = server.kinds["resourceclaims"]
@@ -65,3 +71,8 @@ def _reset(server: TestApiServer, claims: list[dict[str, Any]]) -> None:
         (stored,) = (each for each in server.store.all(kind) if each.key.name == claim["metadata"]["name"])
         metadata = stored.value["metadata"] | {"uid": claim["metadata"]["uid"]}
         server.store.write(kind, stored.key, stored.value | {"metadata": metadata})
+
+
+def _delete(server: TestApiServer, kind: Kind) -> None:
+    for stored in server.store.all(kind):
+        server.store.delete(kind, stored.key)

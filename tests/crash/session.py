@@ -1,11 +1,13 @@
 """What a child does: it is a plugin as far as claims go, made as the real one is, that does what it is told."""
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
 import signal
 import socket
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,7 +16,7 @@ import structlog
 from dra_driver.errors import DraError
 from dra_driver.kube.client import ApiClient
 from dra_driver.kube.credential import Credential
-from kubeletplugin.app import Plugin, read_backends, run_plugin
+from kubeletplugin.app import Plugin, read_backends
 from kubeletplugin.prepare.record import ClaimRef
 from tests.crash.child import Child, DiedError
 from tests.crash.effect import Effects, Moment, Point
@@ -35,10 +37,10 @@ class Session:
         """Prepare or unprepare. Returns the devices as the kubelet is told them, None, or `{"error": …}`."""
         return self.child.ask(operation, ref=_fields(ref))
 
-    def begin(self, operation: str, ref: ClaimRef, point: Point | None = None) -> None:
-        """Begin a call, to end at a point."""
+    def begin(self, operation: str, ref: ClaimRef | None, point: Point | None = None) -> None:
+        """Begin a call, or the start, to end at a point."""
         where = [point.number, point.moment, point.signal] if point else None
-        self.child.tell(operation, ref=_fields(ref), point=where)
+        self.child.tell(operation, ref=_fields(ref) if ref else None, point=where)
 
     def record(self, operation: str, ref: ClaimRef) -> list[str]:
         """Call, and return which effects that had."""
@@ -60,13 +62,19 @@ class Session:
         self.child.close()
 
 
-def start_plugin(node: Node, point: Point | None = None) -> Child:
-    """Fork the whole plugin, sockets and all, which runs until SIGTERM and then tells its effects."""
-    return Child(lambda channel: _run(channel, node, point))
+@contextlib.contextmanager
+def started(node: Node) -> Iterator[Session]:
+    """Give a process that has started, and end it."""
+    session = Session(node)
+    try:
+        session.start()
+        yield session
+    finally:
+        session.close()
 
 
 async def _serve(channel: socket.socket, node: Node) -> None:
-    _be_quiet()
+    be_quiet()
     effects = Effects(node.disk)
     effects.install()
     settings = node.settings
@@ -89,14 +97,13 @@ async def _act(  # noqa: PLR0913 - the fields of a command
     *,
     record: bool = False,
 ) -> Any:
-    if ref is None:
-        await asyncio.to_thread(plugin._read_state)
-        return [str(error) for _ in range(3) for error in await asyncio.to_thread(plugin._preparer.restore)]
-    claim = ClaimRef(**ref)
     if point or record:
         effects.watch(Point(point[0], Moment(point[1]), point[2]) if point else None)
     outcome: Any
-    if operation == "prepare":
+    claim = ClaimRef(**ref) if ref else None
+    if claim is None:
+        outcome = await asyncio.to_thread(_start, plugin)
+    elif operation == "prepare":
         outcome = (await plugin._service.prepare([claim]))[claim.uid]
     else:
         outcome = (await plugin._service.unprepare([claim]))[claim.uid]
@@ -104,21 +111,20 @@ async def _act(  # noqa: PLR0913 - the fields of a command
         effects.over()
     if record:
         return list(effects.seen)
+    if claim is None:
+        return outcome
     if isinstance(outcome, DraError):
         return {"error": str(outcome)}
     return list(plugin._service.devices(outcome)) if outcome is not None else None
 
 
-def _run(channel: socket.socket, node: Node, point: Point | None) -> None:
-    _be_quiet()
-    effects = Effects(node.disk)
-    effects.install()
-    effects.watch(point)
-    asyncio.run(run_plugin(node.settings))
-    channel.sendall(json.dumps(effects.seen).encode() + b"\n")
+def _start(plugin: Plugin) -> list[str]:
+    plugin._read_state()
+    return [str(error) for _ in range(3) for _, error in plugin._preparer.restore()]
 
 
-def _be_quiet() -> None:
+def be_quiet() -> None:
+    """Log nothing, unless the environment wants it."""
     level = logging.DEBUG if os.environ.get("DRA_DRIVER_TEST_LOG") else logging.CRITICAL
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(level), cache_logger_on_first_use=False)
 
