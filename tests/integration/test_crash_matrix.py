@@ -9,8 +9,12 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-UNPREPARES = {"7": "several devices", "9": "admin access"}
-"""A whole device, a share and a partition in one claim; and a claim that holds nothing. By the number of the job."""
+PARTS = {
+    "7": "unprepare several devices",
+    "9,10": "unprepare admin access, start after an update",
+    "12": "publish for the first time",
+}
+"""A claim with a whole device, a share and a partition, one that holds nothing, a start; by the numbers of the jobs."""
 
 ANSWERS_AT_ONCE = """
 from tests.crash.child import Child
@@ -22,17 +26,17 @@ child.close()
 
 
 @pytest.mark.timeout(300)
-def test_whatever_follows_a_death_in_an_unprepare_ends_as_if_nobody_had_died() -> None:
+def test_whatever_follows_a_death_ends_as_if_nobody_had_died() -> None:
     runs = [
         subprocess.Popen(
-            (sys.executable, "-m", "tests.crash", "--jobs", job), cwd=ROOT, stdout=subprocess.PIPE, text=True
+            (sys.executable, "-m", "tests.crash", "--jobs", part), cwd=ROOT, stdout=subprocess.PIPE, text=True
         )
-        for job in UNPREPARES
+        for part in PARTS
     ]
-    rows = [json.loads(line) for run in runs for line in run.communicate()[0].splitlines()]
+    parts = [[json.loads(line) for line in run.communicate()[0].splitlines()] for run in runs]
     assert [run.returncode for run in runs] == [0] * len(runs)
-    assert [row["subject"] for row in rows] == list(UNPREPARES.values())
-    assert [problem for row in rows for problem in row["problems"]] == []
+    assert [", ".join(f"{row['operation']} {row['subject']}" for row in rows) for rows in parts] == list(PARTS.values())
+    assert [problem for rows in parts for row in rows for problem in row["problems"]] == []
 
 
 def test_answers_that_come_at_once_are_heard_one_by_one() -> None:
