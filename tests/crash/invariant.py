@@ -22,15 +22,20 @@ def check_owned(view: View) -> Iterator[str]:
 def check_settled(view: View) -> Iterator[str]:
     """The same, and nothing is half done or left lying about: what holds once a process has started."""
     yield from check_owned(view)
-    held = {device["device"] for record in view.records.values() for device in record.get("devices", ())}
     for name in view.leftovers:
-        if not any(name.endswith(f"/partitions/.{device}.json.partial") for device in held):  # hardware half way
+        if not any(_is_half_way(name, uid, record) for uid, record in view.records.items()):
             yield f"{name} is left over"
     for uid, record in view.records.items():
         if record["state"] == "unreadable":
             yield f"record of {uid} cannot be read"
         elif record["state"] == "completed":
             yield from _check_complete(uid, record, view)
+
+
+def _is_half_way(name: str, uid: str, record: dict[str, Any]) -> bool:
+    """Whether a leftover goes with its claim's next call: hardware and shim files of one that is half prepared."""
+    partials = {f"partitions/.{device['device']}.json.partial" for device in record.get("devices", ())}
+    return record["state"] == "started" and (f"/shim/{uid}/" in f"{name}/" or name.endswith(tuple(partials)))
 
 
 def _check_complete(uid: str, record: dict[str, Any], view: View) -> Iterator[str]:
