@@ -1,6 +1,5 @@
 """Pods whose claims the controller allocates, on two nodes that are given to it."""
 
-import signal
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -217,14 +216,14 @@ def test_where_pods_land_shows_the_policy(workload: Workload, policy: str, on_no
 def test_a_node_that_is_cordoned_before_the_pod_is_bound_is_left_for_another(workload: Workload) -> None:
     cluster = workload.cluster
     scheduler = cluster.processes["kube-scheduler"]
-    scheduler.signal(signal.SIGSTOP)
+    scheduler.stop()
     try:
         workload.apply(a_card("one", "L40S"), gated(a_pod("one", "one")))
         cluster.wait_for("the gate to be gone", lambda: "schedulingGates" not in cluster.get("pod", "one")["spec"])
         chosen, _ = device_of(workload.claim("one"))
         cluster.kubectl("cordon", chosen)
     finally:
-        scheduler.signal(signal.SIGCONT)
+        scheduler.start()  # not merely woken: it has to hear of the node before it hears of the Pod
     try:
         workload.wait_for_phase("one", "Running")
     finally:
