@@ -108,7 +108,7 @@ class Plugin:
         self._publisher = self._build_publisher(client)
         claims = Claims(client, manager=settings.driver_name)
         self._statuses = self._build_statuses(claims)
-        self._upkeep = self._build_upkeep(claims)
+        self._upkeep = self._build_upkeep(claims, executor)
         self._service = PluginService(
             self._preparer,
             names=self._names,
@@ -177,13 +177,14 @@ class Plugin:
             written=lambda result: self._metrics.claim_statuses.labels(result).inc(),
         )
 
-    def _build_upkeep(self, claims: Claims) -> Upkeep:
+    def _build_upkeep(self, claims: Claims, executor: ThreadPoolExecutor) -> Upkeep:
         return Upkeep(
             self._preparer,
             self._checkpoint,
             claims=claims,
             warn=self._events.warn,
             warn_of_claim=self._events.record_claim_failure,
+            executor=executor,
             count_corrupt=self._metrics.corrupt_records.inc,
             remembers=KubeletState(self._settings.kubelet_dir).remembers,
         )

@@ -3,8 +3,9 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 import structlog
 
@@ -15,6 +16,8 @@ from kubeletplugin.prepare.preparer import Preparer
 from kubeletplugin.prepare.record import ClaimRef
 
 log = structlog.get_logger(__name__)
+
+_T = TypeVar("_T")
 
 LOOK_INTERVAL_S: Final = 300.0
 """How often the API server is asked whether the prepared claims are still there: one GET each."""
@@ -50,6 +53,7 @@ class Upkeep:
 
     `warn` tells people of the node, by reason and message, `warn_of_claim` of a claim;
     `count_corrupt` counts records that could not be read.
+    `executor` has the threads; None is the event loop's own, which it needs itself where they wait for the API server.
     `remembers` says whether the kubelet still knows a claim, as far as that can be seen.
     `clock` gives seconds and never jumps.
     """
@@ -62,6 +66,7 @@ class Upkeep:
         claims: Claims,
         warn: Callable[[str, str], None],
         warn_of_claim: Callable[[ClaimRef, str, str], None],
+        executor: Executor | None = None,
         count_corrupt: Callable[[], None] = lambda: None,
         remembers: Callable[[str], bool] = lambda _: False,
         clock: Callable[[], float] = time.monotonic,
@@ -71,6 +76,7 @@ class Upkeep:
         self._claims = claims
         self._warn = warn
         self._warn_of_claim = warn_of_claim
+        self._executor = executor
         self._count_corrupt = count_corrupt
         self._remembers = remembers
         self._clock = clock
@@ -90,7 +96,7 @@ class Upkeep:
 
     async def work(self) -> None:
         """Do once all that there is to do."""
-        problems = [(ref, str(error)) for ref, error in await asyncio.to_thread(self._preparer.restore)]
+        problems = [(ref, str(error)) for ref, error in await self._in_thread(self._preparer.restore)]
         for ref, problem in problems:
             if (ref, problem) not in self._told:
                 log.error("claim not restored", claim=str(ref), claim_uid=ref.uid, error=problem)
@@ -103,6 +109,9 @@ class Upkeep:
             self._next_look = self._clock() + LOOK_INTERVAL_S
             await self._unprepare_gone()
 
+    async def _in_thread(self, act: Callable[..., _T], *args: object) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, act, *args)
+
     async def _rebuild(self, ref: ClaimRef) -> None:
         """Prepare a claim anew whose record was damaged, if it is still allocated under the name that can be read."""
         try:
@@ -112,7 +121,7 @@ class Upkeep:
         if claim.metadata.uid != ref.uid:
             return
         try:
-            record = await asyncio.to_thread(self._preparer.rebuild, ref, claim)
+            record = await self._in_thread(self._preparer.rebuild, ref, claim)
         except ClaimError as error:
             log.warning("claim record not rebuilt", claim=str(ref), claim_uid=ref.uid, error=str(error))
             return
@@ -131,7 +140,7 @@ class Upkeep:
             if not gone:
                 continue
             since = self._gone_since.setdefault(ref.uid, self._clock())
-            if self._clock() - since >= GONE_FOR_S and not await asyncio.to_thread(self._remembers, ref.uid):
+            if self._clock() - since >= GONE_FOR_S and not await self._in_thread(self._remembers, ref.uid):
                 await self._unprepare(ref)
 
     async def _is_gone(self, ref: ClaimRef) -> bool | None:
@@ -145,9 +154,9 @@ class Upkeep:
 
     async def _unprepare(self, ref: ClaimRef) -> None:
         try:
-            if await asyncio.to_thread(self._preparer.is_busy, ref.uid):
+            if await self._in_thread(self._preparer.is_busy, ref.uid):
                 return
-            await asyncio.to_thread(self._preparer.unprepare, ref)
+            await self._in_thread(self._preparer.unprepare, ref)
         except (ClaimError, StateError) as error:
             log.warning("claim that is gone not unprepared", claim=str(ref), claim_uid=ref.uid, error=str(error))
         else:
