@@ -20,6 +20,8 @@ from tests.cluster.control_plane import SERVER
 _HOP_BY_HOP = frozenset(("connection", "content-length", "host", "keep-alive", "transfer-encoding", "upgrade"))
 _WRITES = frozenset(("POST", "PUT", "PATCH", "DELETE"))
 _READY_S = 10.0
+_GOODBYE_S = 0.25
+"""How long connections over TLS may take to end after their session, as aiohttp advises: nothing tells when they did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,7 @@ async def _serve(proxy: Proxy, tls: ssl.SSLContext, ready: threading.Event, stop
             for task in left:
                 task.cancel()
             await asyncio.wait(left)
+    await asyncio.sleep(_GOODBYE_S)
 
 
 def _handler(proxy: Proxy, session: aiohttp.ClientSession) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
