@@ -21,7 +21,7 @@ _HOP_BY_HOP = frozenset(("connection", "content-length", "host", "keep-alive", "
 _WRITES = frozenset(("POST", "PUT", "PATCH", "DELETE"))
 _READY_S = 10.0
 _GOODBYE_S = 0.25
-"""How long connections over TLS may take to end after their session, as aiohttp advises: nothing tells when they did."""
+"""How long connections over TLS may take to end after their session, as aiohttp advises: nothing tells when."""
 
 
 @dataclass(frozen=True, slots=True)
