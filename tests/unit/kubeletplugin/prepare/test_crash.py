@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.devices.simulated import SimulatedBackend, parse_profile
-from dra_driver.devices.simulated.node import CharacterDevices
+from dra_driver.devices.simulated import SimulatedBackend
 from dra_driver.errors import ClaimError, DeviceBusyError
 from kubeletplugin.discovery import Discovery
 from kubeletplugin.prepare.artifact import Artifacts
@@ -22,23 +21,7 @@ from kubeletplugin.prepare.preparer import Owned, Preparer
 from kubeletplugin.prepare.spec import Names
 from tests.support.builder import DRIVER, NODE, a_claim, a_ref, a_result, a_share
 from tests.support.effect import Killed, Stop, killed_at, refused_at, watched
-
-PROFILE = parse_profile(
-    """
-devices:
-  - vendor: nvidia
-    type: gpu
-    model: A100
-    count: 2
-    memory: 80Gi
-    shareEnforcement: shim
-    partitioning:
-      slices: 2
-      profiles:
-        - {profile: small, size: 1, starts: [0, 1], memory: 40Gi}
-        - {profile: wide, size: 2, starts: [0], memory: 80Gi}
-"""
-)
+from tests.support.preparing import open_backend
 
 
 class Node:
@@ -56,9 +39,7 @@ class Node:
         self.overlapping = a_claim(a_result(wide), ref=self.second)
 
     def backend(self) -> SimulatedBackend:
-        nodes = CharacterDevices(self.directory / "dev", read_majors=lambda: frozenset(range(256)))
-        state = self.directory / "simulated"
-        return SimulatedBackend(PROFILE, NODE, dev_dir=self.directory, state_dir=state, nodes=nodes)
+        return open_backend(self.directory)
 
     def start(self) -> Preparer:
         checkpoint = Checkpoint(self.directory / "claims")
