@@ -272,3 +272,69 @@ def test_it_tells_nothing_of_claims_of_another_node(cluster: Cluster, token: Pat
     an_allocated_claim(cluster, workload, FOREIGN)
     assert "changing status.devices requires" in refused_status(cluster, token, devices=[a_status(DRIVER, FOREIGN)])
     assert "devices" not in workload.claim("held")["status"]
+
+
+# What holds where Kubernetes does not tell one driver's entries from another's: before 1.36, or with more rights.
+
+
+@pytest.fixture
+def mighty(cluster: Cluster, token: Path) -> Iterator[Path]:
+    """The same token while a careless administrator lets it do everything, so that only the policies are left."""
+    arguments = ("--clusterrole=cluster-admin", f"--serviceaccount={NAMESPACE}:{SERVICE_ACCOUNT}")
+    cluster.kubectl("create", "clusterrolebinding", "careless", *arguments)
+    cluster.wait_for("the role to be known", lambda: cluster.kubectl_as(token, "get", "secrets", "-A") is not None)
+    yield token
+    cluster.kubectl("delete", "clusterrolebinding", "careless")
+
+
+def replaced_status(cluster: Cluster, kubeconfig: Path, version: str = "v1", **status: object) -> str:
+    """Replace parts of the claim's status, and say why that is refused, if it is."""
+    merge = ("--subresource=status", "--type=merge", "--patch", json.dumps({"status": status}))
+    return refusal(cluster, kubeconfig, "patch", f"resourceclaims.{version}.resource.k8s.io", "held", *merge)
+
+
+def tell(cluster: Cluster, *devices: Manifest) -> None:
+    assert replaced_status(cluster, cluster.control_plane.admin, devices=list(devices)) == ""
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_policy_keeps_it_to_its_own_devices(cluster: Cluster, mighty: Path, workload: Workload, version: str) -> None:
+    an_allocated_claim(cluster, workload, OWN)
+    own, other = a_status(DRIVER, OWN), a_status(OTHER_DRIVER, OWN)
+    told = f"in the pool of its own node only, not of {OTHER_DRIVER} {OWN}/gpu-0"
+    assert told in replaced_status(cluster, mighty, version, devices=[own, other])
+    assert replaced_status(cluster, mighty, version, devices=[own]) == ""
+    tell(cluster, own, other)
+    for changed in ([own], [own, {**other, "data": {"uuid": "GPU-1"}}], []):
+        assert told in replaced_status(cluster, mighty, version, devices=changed)
+    assert replaced_status(cluster, mighty, version, devices=[other, {**own, "data": {"uuid": "GPU-1"}}]) == ""
+    assert replaced_status(cluster, mighty, version, devices=[other]) == ""
+
+
+def test_a_policy_keeps_it_to_the_pool_of_its_own_node(cluster: Cluster, mighty: Path, workload: Workload) -> None:
+    an_allocated_claim(cluster, workload, FOREIGN)
+    told = f"not of {DRIVER} {FOREIGN}/gpu-0"
+    assert told in refused_status(cluster, mighty, devices=[a_status(DRIVER, FOREIGN)])
+    tell(cluster, a_status(DRIVER, FOREIGN))
+    assert told in replaced_status(cluster, mighty, devices=None)
+
+
+def test_a_policy_keeps_it_off_everything_else_in_the_status(
+    cluster: Cluster, mighty: Path, workload: Workload
+) -> None:
+    an_allocated_claim(cluster, workload, OWN)
+    user = {"resource": "pods", "name": "nobody", "uid": "f8a2a0e8-4f1b-4c58-bb38-35a4bc0a2b8c"}
+    only = "may change only status.devices of a claim, not status."
+    assert f"{only}reservedFor" in replaced_status(cluster, mighty, reservedFor=[user])
+    assert f"{only}allocation" in replaced_status(cluster, mighty, allocation=None)
+    own = a_status(DRIVER, OWN)
+    assert f"{only}reservedFor" in refused_status(cluster, mighty, devices=[own], reservedFor=[user])
+    assert refused_status(cluster, mighty, devices=[own]) == ""
+
+
+def test_a_token_that_is_bound_to_no_node_tells_nothing_of_claims(
+    cluster: Cluster, mighty: Path, workload: Workload
+) -> None:
+    an_allocated_claim(cluster, workload, OWN)
+    unbound = cluster.token_for(SERVICE_ACCOUNT, NAMESPACE)
+    assert "bound to no node" in refused_status(cluster, unbound, devices=[a_status(DRIVER, OWN)])
