@@ -93,6 +93,11 @@ def test_kubernetes_knows_every_field_whatever_the_values(render: Render, values
             "'gpu' and 'npu' have the same extendedResourceName 'example.com/x'",
             id="one name for two classes",
         ),
+        pytest.param(
+            ("nvidia.enabled=true", "nvidia.driverRoot=/home/kubernetes/bin/nvidia", "mps.enabled=true"),
+            "nvidia.driverRoot '/home/kubernetes/bin/nvidia' is GKE's folder",
+            id="MPS on GKE",
+        ),
     ],
 )
 def test_values_that_cannot_work_are_refused_with_a_sentence(
@@ -103,6 +108,26 @@ def test_values_that_cannot_work_are_refused_with_a_sentence(
     assert message in done.stderr
     [sentence] = [line for line in done.stderr.splitlines() if message in line and not line.startswith("level=")]
     assert sentence.endswith(".")
+
+
+def test_all_that_cannot_work_is_told_at_once(template: Helm) -> None:
+    done = template("sharing.strategy=MPS", "simulated.profile=custom", "deviceClasses.gpu.allocator=controller")
+    assert done.returncode != 0
+    for message in ("No backend", "so no MPS daemon", "customProfile is empty", "no controller is installed"):
+        assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param(("nvidia.driverRoot=/home/kubernetes/bin/nvidia",), id="GKE without MPS"),
+        pytest.param(("nvidia.driverRoot=/run/nvidia/driver", "mps.enabled=true"), id="MPS with a driver container"),
+    ],
+)
+def test_the_root_of_the_driver_may_be_anywhere_but_where_mps_cannot_run(
+    render: Render, values: tuple[str, ...]
+) -> None:
+    assert ("DaemonSet", "dra-kubeletplugin") in render("nvidia.enabled=true", *values)
 
 
 @pytest.mark.parametrize(
