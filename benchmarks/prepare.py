@@ -19,6 +19,7 @@ from pathlib import Path
 
 from benchmarks.report import Cell, percentile, render_table
 from dra_driver.api.resource_v1 import DeviceRequestAllocationResult
+from dra_driver.devices.simulated.profile import MAX_DEVICES
 from kubeletplugin.prepare.record import ClaimRef
 from tests.support.api_server import Request, TestApiServer
 from tests.support.builder import NODE, a_claim, a_ref, a_result, a_share
@@ -28,7 +29,8 @@ from tests.support.plugin import PluginNode
 from tests.support.wait import until
 
 LOADS = (1, 200, 1000)
-SHARES = 2
+SHARES = 10
+MOST = (MAX_DEVICES - 1) * SHARES
 OPERATIONS = ("prepare", "unprepare")
 OURS = "dra-driver"
 EXAMPLE = "example driver"
@@ -196,6 +198,8 @@ def main() -> None:
     parser.add_argument("--example", type=Path, help="the program dra-example-kubeletplugin")
     options = parser.parse_args()
     loads = sorted(options.claims)
+    if not 1 <= loads[0] <= loads[-1] <= MOST:
+        parser.error(f"--claims: {loads}, want numbers from 1 to {MOST}")
     example = options.example.absolute() if options.example else None
     with tempfile.TemporaryDirectory(prefix="dra-") as folder:
         contenders = asyncio.run(measure(Path(folder), loads=loads, rounds=options.rounds, example=example))
