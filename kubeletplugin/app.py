@@ -98,7 +98,9 @@ class Plugin:
         self._events = Events(self._recorder, settings.node_name, asyncio.get_running_loop())
         self._boot_id = read_boot_id(settings.boot_id_path)
         policy = HoldPolicy(first_s=settings.recovery_hold_s)
-        self._judge = HealthJudge(settings.health_path, policy, boot_id=self._boot_id)
+        self._judge = HealthJudge(
+            settings.health_path, policy, boot_id=self._boot_id, ruled_out=settings.ruled_out_reasons
+        )
         self._discovery = Discovery(backends, settings.sharing_policy, self._judge)
         self._inventory = Inventory()
         self._checkpoint = Checkpoint(settings.claims_dir)
@@ -264,7 +266,7 @@ class Plugin:
 
     def _devices_changed(self, catalog: Catalog) -> None:
         before, self._inventory = self._inventory, catalog.inventory
-        for change in diff_health(before, self._inventory):
+        for change in diff_health(before, self._inventory, self._judge.take_fallen()):
             self._tell_health(change)
         self._metrics.set_health({device.name: device.health is None for device in self._inventory.devices})
         self._publisher.set_inventory(self._inventory)

@@ -9,6 +9,7 @@ from pathlib import Path
 from dra_driver.api import name
 from dra_driver.api.config_v1alpha1 import Strategy
 from dra_driver.devices.attribute import DEFAULT_SLOTS
+from dra_driver.devices.nvidia.xid import xid_reason
 from dra_driver.devices.partitioning import (
     DEFAULT_PARTITION_MODE,
     PartitionMode,
@@ -92,6 +93,11 @@ class Settings:
     def sharing_policy(self) -> SharingPolicy:
         """How the shares of devices get along. Raises SettingError if that cannot be read."""
         return parse_sharing_policy(self.sharing_strategy, self.sharing_strategy_of)
+
+    @property
+    def ruled_out_reasons(self) -> frozenset[str]:
+        """For what devices are not unhealthy, whatever a process before said."""
+        return frozenset(map(xid_reason, self.ignore_xids))
 
     @property
     def mps_folders(self) -> MpsFolders:

@@ -30,7 +30,8 @@ class Backend(Protocol):
         Called at start and every few seconds after, so it must be cheap and free of side effects.
         The same hardware gives equal inventories, over restarts and reboots too.
         A device that cannot be read is left out alone, with a `LeftOut`; the others are not affected.
-        An unhealthy device stays in the inventory, with its `health`.
+        An unhealthy device stays in the inventory, with its `health`. What an event of the hardware told of is
+        remembered, over restarts too, as long as it may last: nobody else can.
         """
         ...
 

@@ -57,14 +57,10 @@ UNHEALTHY_TAINT: Final = "dra-driver.io/unhealthy"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """Why a device should not be used. `reason` is a taint value, so a label value; `message` is for people.
-
-    `event` says that an event of the hardware told of it, once: what the hardware says of itself later may lack it.
-    """
+    """Why a device should not be used. `reason` is a taint value, so a label value; `message` is for people."""
 
     reason: str
     message: str
-    event: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

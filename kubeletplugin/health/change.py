@@ -1,6 +1,6 @@
 """Which devices fell ill, or recovered, between two looks at them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from dra_driver.devices.model import DeviceName, Health, Inventory
@@ -14,9 +14,15 @@ class HealthChange:
     health: Health | None
 
 
-def diff_health(before: Inventory, after: Inventory) -> Iterator[HealthChange]:
-    """Yield what changed, in physical order. A new device counts as well before; one that is gone is left out."""
-    known = {device.name: device.health for device in before.devices}
+def diff_health(
+    before: Inventory, after: Inventory, told: Mapping[DeviceName, Health] | None = None
+) -> Iterator[HealthChange]:
+    """Yield what changed, in physical order. A new device counts as well before; one that is gone is left out.
+
+    `told` is what was said of new devices by a process before.
+    """
+    known: dict[DeviceName, Health | None] = {**(told or {})}
+    known |= {device.name: device.health for device in before.devices}
     for device in after.devices:
         if device.health != known.get(device.name):
             yield HealthChange(device.name, device.health)

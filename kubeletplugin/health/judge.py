@@ -7,10 +7,10 @@ from pathlib import Path
 
 import structlog
 
-from dra_driver.devices.model import Inventory
+from dra_driver.devices.model import DeviceName, Health, Inventory
 from dra_driver.errors import StateError
 from kubeletplugin.health.store import read_memories, write_memories
-from kubeletplugin.health.verdict import HoldPolicy, Verdicts, restore_verdicts, weigh_health
+from kubeletplugin.health.verdict import HoldPolicy, Verdicts, find_ruled_out, restore_verdicts, weigh_health
 
 log = structlog.get_logger(__name__)
 
@@ -20,15 +20,24 @@ class HealthJudge:
 
     `path` is where verdicts are kept; `boot_id` is that of this boot, None if it is not known, and then there is never
     a reboot. A file that cannot be read is as none; one that cannot be written is written again at the next look.
+    Verdicts of before for one of the reasons `ruled_out` fall at once: settings say that such devices are well.
     """
 
     def __init__(
-        self, path: Path, policy: HoldPolicy, *, boot_id: str | None, clock: Callable[[], float] = time.monotonic
+        self,
+        path: Path,
+        policy: HoldPolicy,
+        *,
+        boot_id: str | None,
+        ruled_out: frozenset[str] = frozenset(),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._path = path
         self._policy = policy
         self._boot_id = boot_id or ""
+        self._ruled_out = ruled_out
         self._clock = clock
+        self._fallen: dict[DeviceName, Health] = {}
         self._verdicts: Verdicts | None = None
         self._written: object = None
 
@@ -36,6 +45,11 @@ class HealthJudge:
     def damped(self) -> int:
         """How many changes of health were held back so far."""
         return self._verdicts.damped if self._verdicts else 0
+
+    def take_fallen(self) -> dict[DeviceName, Health]:
+        """Return the verdicts of before that fell since settings ruled them out: once."""
+        fallen, self._fallen = self._fallen, {}
+        return fallen
 
     def judge(self, inventories: Sequence[Inventory]) -> list[Inventory]:
         """Return the inventories with the health that counts, in the same order."""
@@ -52,6 +66,8 @@ class HealthJudge:
             log.warning("health of devices not remembered", error=str(error))
             return Verdicts()
         self._written = memories if boot_id == self._boot_id else None
+        self._fallen = find_ruled_out(memories, self._ruled_out)
+        memories = {name: memory for name, memory in memories.items() if name not in self._fallen}
         rebooted = bool(boot_id and self._boot_id and boot_id != self._boot_id)
         return restore_verdicts(memories, rebooted=rebooted, now_s=self._clock())
 

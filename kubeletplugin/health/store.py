@@ -23,11 +23,9 @@ class DeviceRecord(Wire, frozen=True, kw_only=True):
     name: str
     reason: str
     message: str
-    event: bool = False
     illnesses: int = 1
     well_since_s: float | None = None
     is_ill: bool = False
-    proven: bool = False
 
 
 class HealthRecord(Wire, frozen=True, kw_only=True):
@@ -78,11 +76,10 @@ def _alone_in(directory: Path) -> Iterator[None]:
 
 def _memory(record: DeviceRecord) -> Memory:
     return Memory(
-        health=Health(reason=record.reason, message=record.message, event=record.event),
+        health=Health(reason=record.reason, message=record.message),
         illnesses=max(record.illnesses, 1),
         well_since_s=record.well_since_s,
         is_ill=record.is_ill,
-        proven=record.proven,
     )
 
 
@@ -91,9 +88,7 @@ def _record(name: DeviceName, memory: Memory) -> DeviceRecord:
         name=name,
         reason=memory.health.reason,
         message=memory.health.message,
-        event=memory.health.event,
         illnesses=memory.illnesses,
         well_since_s=memory.well_since_s,
         is_ill=memory.is_ill,
-        proven=memory.proven,
     )

@@ -3,12 +3,9 @@
 A device that falls ill is ill at once. It is well again only after it was seen well for a hold time without a break;
 that time doubles each time it falls ill again, up to a limit, and starts over once the device was well for that long.
 A device that vanishes counts as ill: when it is back it has to stay.
-
-An illness that an event told of cannot be read again: a plugin that starts sees such a device well, which proves
-nothing. It is ill until this process has seen it ill, or gone, and then well, or until the node was booted again.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -34,15 +31,13 @@ class Memory:
     """What is remembered of one device that was ill.
 
     `health` is the last illness, `illnesses` how many there were in a row. `well_since_s` is when it was first seen
-    well after it, on the clock that never goes back; None while it is ill. `is_ill` is the verdict. `proven` says
-    whether to see the device well means that it is.
+    well after it, on the clock that never goes back; None while it is ill. `is_ill` is the verdict.
     """
 
     health: Health
     illnesses: int = 1
     well_since_s: float | None = None
     is_ill: bool = True
-    proven: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +84,8 @@ def _fall_ill(old: Memory | None, health: Health) -> Memory:
 
 
 def _stay_well(old: Memory | None, now_s: float, policy: HoldPolicy) -> Memory | None:
-    if old is None or not old.proven:
-        return old
+    if old is None:
+        return None
     since_s = now_s if old.well_since_s is None else old.well_since_s
     well_s = now_s - since_s
     if well_s >= max(policy.limit_s, policy.first_s) or policy.first_s == 0:
@@ -98,19 +93,22 @@ def _stay_well(old: Memory | None, now_s: float, policy: HoldPolicy) -> Memory |
     return replace(old, well_since_s=since_s, is_ill=old.is_ill and well_s < policy.hold_s(old.illnesses))
 
 
+def find_ruled_out(memories: Mapping[DeviceName, Memory], reasons: Container[str]) -> dict[DeviceName, Health]:
+    """Return the verdicts whose reasons do not count any more."""
+    ill = ((name, memory.health) for name, memory in memories.items() if memory.is_ill)
+    return {name: health for name, health in ill if health.reason in reasons}
+
+
 def restore_verdicts(memories: Mapping[DeviceName, Memory], *, rebooted: bool, now_s: float) -> Verdicts:
     """Return what a process starts from, given what the last one remembered.
 
-    Times before a reboot mean nothing after it, so devices have to stay well anew. What an event told of is proven by
-    the reboot only. Devices that were gone before a reboot are forgotten: whatever is there then is there.
+    Times before a reboot mean nothing after it, so devices have to stay well anew. Devices that were gone before a
+    reboot are forgotten: whatever is there then is there.
     """
 
     def restore(memory: Memory) -> Memory:
         since_s = memory.well_since_s
-        proven = rebooted or not memory.health.event or (memory.proven and since_s is not None)
-        if since_s is not None and (rebooted or since_s > now_s):
-            since_s = now_s
-        return replace(memory, proven=proven, well_since_s=since_s)
+        return replace(memory, well_since_s=now_s if since_s is not None and (rebooted or since_s > now_s) else since_s)
 
     kept = {name: each for name, each in memories.items() if not (rebooted and each.health.reason == GONE.reason)}
     return Verdicts(memories={name: restore(memory) for name, memory in kept.items()})

@@ -38,3 +38,18 @@ async def test_a_recovery_is_told_of_as_an_event(node: PluginNode) -> None:
     await until(lambda: len(node.server.all("events", "default")) == 2)
     told = {event["reason"]: event["type"] for event in node.server.all("events", "default")}
     assert told == {"DeviceUnhealthy": "Warning", "DeviceHealthy": "Normal"}
+
+
+async def test_a_verdict_that_settings_rule_out_falls_at_the_start_and_is_told_of(node: PluginNode) -> None:
+    plugin = await node.start_ready(recovery_hold=3600)
+    node.overrides.write_text("unhealthy: {0: {reason: xid-79}, 1: {reason: xid-48}}")
+    await until(lambda: len(tainted(node)) == 2)
+    await plugin.kill()
+    node.overrides.write_text("")
+
+    first, second, *_ = node.devices()
+    await node.start_ready(recovery_hold=3600, ignore_xids=79)
+    assert tainted(node) == [second]
+    await until(lambda: any(event["reason"] == "DeviceHealthy" for event in node.server.all("events", "default")))
+    (well,) = [event for event in node.server.all("events", "default") if event["reason"] == "DeviceHealthy"]
+    assert first in well["message"]

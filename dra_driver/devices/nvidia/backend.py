@@ -23,6 +23,7 @@ from dra_driver.devices.nvidia.node import MigInstance
 from dra_driver.devices.nvidia.nvml_error import explain_nvml_error
 from dra_driver.devices.nvidia.reader import read_undriven
 from dra_driver.devices.nvidia.time_slice import NvidiaSmi
+from dra_driver.devices.nvidia.xid_note import XidNotes
 from dra_driver.devices.partitioning import PartitionPolicy
 from dra_driver.errors import DeviceError
 
@@ -41,7 +42,8 @@ class NvidiaBackend:
     """A `Backend` over NVIDIA's management library.
 
     A card that was read once and is not readable any more stays, unhealthy; one that never was is left out.
-    What this driver makes of MIG is noted in `state_dir`, and belongs to the boot with that id.
+    What this driver makes of MIG, and the XIDs that NVML told of, are noted in `state_dir` and belong to the boot with
+    that id.
     `ignored_xids` leave a card well, whatever they mean.
     """
 
@@ -63,8 +65,9 @@ class NvidiaBackend:
         self._notes = MigNotes(state_dir / "mig", boot_id=boot_id)
         self._policy = partitions or PartitionPolicy()
         self._reading = threading.Lock()
-        self._xids = XidWatch()
-        self._census = Census(self._host.sysfs, self._xids, ignored_xids)
+        notes = XidNotes(state_dir / "xid", boot_id=boot_id)
+        self._xids = XidWatch(notes)
+        self._census = Census(self._host.sysfs, notes, boot_id, ignored_xids)
         self._mig: Mig | None = None
         self._last = Inventory()
 

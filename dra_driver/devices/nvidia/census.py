@@ -1,19 +1,20 @@
-"""The cards of a node, over time: what was read once and is not readable any more is unwell, not gone."""
+"""The GPUs of a node, over time: what was read once and is not readable any more is unwell, not gone."""
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 import pynvml
 
-from dra_driver.devices.model import Device, Health, LeftOut
-from dra_driver.devices.nvidia.event import XidWatch
-from dra_driver.devices.nvidia.health import RESET_REASONS
+from dra_driver.devices.model import Device, DeviceName, Health, LeftOut
+from dra_driver.devices.nvidia.health import NEEDS_RESET, RESET_REASONS
 from dra_driver.devices.nvidia.link import build_links
 from dra_driver.devices.nvidia.nvml_error import explain_error
-from dra_driver.devices.nvidia.reader import Card, read_card, read_versions
+from dra_driver.devices.nvidia.reader import Card, read_binding, read_card, read_versions
 from dra_driver.devices.nvidia.xid import explain_xid
+from dra_driver.devices.nvidia.xid_note import XidNote, XidNotes, plan_note
 from dra_driver.errors import DeviceError
 
 _LOST: Final = Health(reason="gpu-lost", message="the GPU has fallen off the bus; want the node rebooted")
@@ -21,22 +22,22 @@ _LOST: Final = Health(reason="gpu-lost", message="the GPU has fallen off the bus
 
 @dataclass(slots=True)
 class Census:
-    """Reads all cards again and again. `handles` are those of the cards that answered last, by identity.
+    """Reads all GPUs again and again. `handles` are those of the GPUs that answered last, by device name.
 
-    One thread reads at a time.
+    `notes` are the XIDs that NVML told of, in the boot with that id. One thread reads at a time.
     """
 
     sysfs: Path
-    xids: XidWatch
+    notes: XidNotes
+    boot_id: str
     ignored_xids: frozenset[int] = frozenset()
-    handles: Mapping[str, Any] = field(default_factory=dict)
+    handles: Mapping[DeviceName, Any] = field(default_factory=dict)
     _known: dict[int, Card] = field(default_factory=dict)
-    _unwell: frozenset[str] = frozenset()
 
     def read(self, nvml: Any) -> tuple[tuple[Device, ...], tuple[LeftOut, ...]]:
-        """Return the cards in the order of their PCI addresses, and those of which nothing is known.
+        """Return the GPUs in the order of their PCI addresses, and those of which nothing is known.
 
-        Raises NVMLError if no card can be read at all.
+        Raises NVMLError if no GPU can be read at all.
         """
         cards, failed = self._read_cards(nvml)
         answering = {card.device.identity for card in cards.values()}
@@ -49,16 +50,14 @@ class Census:
             else:
                 left_out.append(LeftOut(subject=f"GPU {index}", problem=explain_error(error)))
         self._known = cards | silent
-        unwell = frozenset(card.device.identity for card in self._known.values() if _wants_reset(card))
-        self._forget_mended(answering - unwell)
-        self._unwell = unwell
-        return self._join(tuple(self._known.values())), tuple(left_out)
+        notes = self._update_notes(answering)
+        return self._join(tuple(self._known.values()), notes), tuple(left_out)
 
     def _read_cards(self, nvml: Any) -> tuple[dict[int, Card], dict[int, pynvml.NVMLError | DeviceError]]:
         versions = read_versions(nvml)
         cards: dict[int, Card] = {}
         failed: dict[int, pynvml.NVMLError | DeviceError] = {}
-        handles: dict[str, Any] = {}
+        handles: dict[DeviceName, Any] = {}
         for index in range(nvml.nvmlDeviceGetCount()):
             try:
                 handle = nvml.nvmlDeviceGetHandleByIndex(index)
@@ -67,37 +66,56 @@ class Census:
                 failed[index] = error
             else:
                 cards[index] = card
-                handles[card.device.identity] = handle
+                handles[card.device.name] = handle
         self.handles = handles
         return cards, failed
 
-    def _forget_mended(self, well: set[str]) -> None:
-        """A card that was lost, or wanted a reset, and is well again was reset: its XIDs are of the past."""
-        for identity in self._unwell & well:
-            self.xids.forget(identity)
+    def _update_notes(self, answering: set[str]) -> dict[DeviceName, XidNote]:
+        """Forget the XIDs of GPUs that were reset since; return the others."""
+        devices = {card.device.name: card.device for card in self._known.values()}
+        notes: dict[DeviceName, XidNote] = {}
+        for name, note in self.notes.read().items():
+            plan = self._plan(devices.get(name), answering)
+            planned = plan(note)
+            if planned is not None:
+                notes[name] = planned
+            if planned != note:
+                self.notes.update(name, plan)
+        return notes
 
-    def _join(self, cards: tuple[Card, ...]) -> tuple[Device, ...]:
+    def _plan(self, device: Device | None, answering: set[str]) -> Callable[[XidNote], XidNote | None]:
+        wants_reset: bool | None = None
+        if device is not None and (_wants_reset(device) or device.identity in answering):
+            wants_reset = _wants_reset(device)
+        binding = read_binding(self.sysfs, device.pci_bus_id) if device is not None else None
+        return functools.partial(plan_note, boot=self.boot_id, binding=binding, wants_reset=wants_reset)
+
+    def _join(self, cards: tuple[Card, ...], notes: Mapping[DeviceName, XidNote]) -> tuple[Device, ...]:
         links = build_links([card.ports for card in cards])
         devices = (
-            replace(card.device, link=links.get(card.device.identity), health=self._find_health(card.device))
+            replace(card.device, link=links.get(card.device.identity), health=self._find_health(card.device, notes))
             for card in cards
         )
         return tuple(sorted(devices, key=lambda device: (device.pci_bus_id or "", device.identity)))
 
-    def _find_health(self, device: Device) -> Health | None:
-        """What the card says of itself counts before what happened to it."""
+    def _find_health(self, device: Device, notes: Mapping[DeviceName, XidNote]) -> Health | None:
+        """What the GPU says of itself counts before what happened to it."""
         if device.health is not None:
             return device.health
-        meanings = (explain_xid(xid, ignored=self.ignored_xids) for xid in self.xids.find(device.identity))
+        note = notes.get(device.name)
+        meanings = (explain_xid(xid, ignored=self.ignored_xids) for xid in (note.xids if note is not None else ()))
         return next((health for health in meanings if health is not None), None)
 
 
-def _wants_reset(card: Card) -> bool:
-    health = card.device.health
+def _wants_reset(device: Device) -> bool:
+    health = device.health
     return health is not None and (health == _LOST or health.reason in RESET_REASONS)
 
 
 def _explain_silence(error: pynvml.NVMLError | DeviceError) -> Health:
-    if isinstance(error, pynvml.NVMLError) and error.value == pynvml.NVML_ERROR_GPU_IS_LOST:
-        return _LOST
+    match error:
+        case pynvml.NVMLError(value=pynvml.NVML_ERROR_GPU_IS_LOST):
+            return _LOST
+        case pynvml.NVMLError(value=pynvml.NVML_ERROR_RESET_REQUIRED):
+            return NEEDS_RESET
     return Health(reason="unreadable", message=explain_error(error))

@@ -1,4 +1,4 @@
-"""The XID events of cards: reported by NVML as they happen, remembered by card until somebody forgets them."""
+"""The XID events of GPUs: NVML reports them as they happen, once, and they are noted."""
 
 import contextlib
 import ctypes
@@ -10,7 +10,9 @@ from typing import Any, Final
 import pynvml
 import structlog
 
+from dra_driver.devices.model import DeviceName
 from dra_driver.devices.nvidia.nvml_error import explain_nvml_error
+from dra_driver.devices.nvidia.xid_note import XidNotes
 
 log = structlog.get_logger(__name__)
 
@@ -20,45 +22,34 @@ _PIECE_MS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class _Watched:
-    """A set of events of the library, and the cards in it: identities by the addresses of their handles."""
+    """A set of events of the library, and the GPUs in it: device names by the addresses of their handles."""
 
     nvml: Any
     events: Any
-    cards: Mapping[int, str]
+    gpus: Mapping[int, DeviceName]
 
 
 @dataclass(slots=True)
 class XidWatch:
-    """Waits for XIDs. One thread waits at a time, any thread may ask."""
+    """Waits for XIDs, and notes them. One thread waits at a time."""
 
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    notes: XidNotes
     _using: threading.Lock = field(default_factory=threading.Lock)
     _turn: threading.Condition = field(default_factory=threading.Condition)
     _pausing: int = 0
-    _xids: dict[str, tuple[int, ...]] = field(default_factory=dict)
     _watched: _Watched | None = None
 
-    def find(self, identity: str) -> tuple[int, ...]:
-        """The XIDs of a card, each once, in the order in which they came: the cause, and those of programs it ended."""
-        with self._lock:
-            return self._xids.get(identity, ())
+    def wait(self, nvml: Any, gpus: Mapping[DeviceName, Any], timeout_s: float) -> bool:
+        """Wait for an XID of one of the GPUs, given by name and handle; return whether there was one.
 
-    def forget(self, identity: str) -> None:
-        """Begin anew with a card: it was reset."""
-        with self._lock:
-            self._xids.pop(identity, None)
-
-    def wait(self, nvml: Any, cards: Mapping[str, Any], timeout_s: float) -> bool:
-        """Wait for an XID of one of the cards, given by identity and handle; return whether there was one.
-
-        Raises NVMLError if the library is in trouble. A card that reports no events is passed over.
+        Raises NVMLError if the library is in trouble. A GPU that reports no events is passed over.
         """
         left_ms = max(int(timeout_s * 1000), 0)
         while True:
             with self._turn:
                 self._turn.wait_for(lambda: not self._pausing)
             with self._using:
-                watched = self._watch(nvml, cards)
+                watched = self._watch(nvml, gpus)
                 try:
                     event = nvml.nvmlEventSetWait(watched.events, min(left_ms, _PIECE_MS))
                     break
@@ -69,13 +60,12 @@ class XidWatch:
             left_ms -= _PIECE_MS
             if left_ms <= 0:
                 return False
-        identity = watched.cards.get(_address(event.device))
-        if identity is None or event.eventType != pynvml.nvmlEventTypeXidCriticalError:
+        name = watched.gpus.get(_address(event.device))
+        if name is None or event.eventType != pynvml.nvmlEventTypeXidCriticalError:
             return True
         xid = int(event.eventData)
-        log.warning("XID reported", device_uuid=identity, xid=xid)
-        with self._lock:
-            self._xids[identity] = tuple(dict.fromkeys((*self._xids.get(identity, ()), xid)))
+        log.warning("XID reported", device=name, xid=xid)
+        self.notes.add(name, xid)
         return True
 
     def stop(self) -> None:
@@ -85,7 +75,7 @@ class XidWatch:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Have no set of events open meanwhile: what is open keeps a card's mode from being switched."""
+        """Have no set of events open meanwhile: what is open keeps a GPU's mode from being switched."""
         with self._turn:
             self._pausing += 1
         try:
@@ -97,17 +87,17 @@ class XidWatch:
                 self._pausing -= 1
                 self._turn.notify_all()
 
-    def _watch(self, nvml: Any, cards: Mapping[str, Any]) -> _Watched:
-        addresses = {_address(handle): identity for identity, handle in cards.items()}
-        if self._watched is not None and self._watched.nvml is nvml and self._watched.cards == addresses:
+    def _watch(self, nvml: Any, gpus: Mapping[DeviceName, Any]) -> _Watched:
+        addresses = {_address(handle): name for name, handle in gpus.items()}
+        if self._watched is not None and self._watched.nvml is nvml and self._watched.gpus == addresses:
             return self._watched
         self._free()
         events = nvml.nvmlEventSetCreate()
-        for identity, handle in cards.items():
+        for name, handle in gpus.items():
             try:
                 nvml.nvmlDeviceRegisterEvents(handle, pynvml.nvmlEventTypeXidCriticalError, events)
             except pynvml.NVMLError as error:
-                log.info("no events of a card", device_uuid=identity, reason=explain_nvml_error(error))
+                log.info("no events of a device", device=name, reason=explain_nvml_error(error))
         self._watched = _Watched(nvml, events, addresses)
         return self._watched
 

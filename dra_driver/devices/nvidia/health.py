@@ -1,6 +1,6 @@
-"""Whether a card says of itself that it should not be used: what NVML counts and recommends, looked at each time.
+"""Whether a GPU says of itself that it should not be used: what NVML counts and recommends, looked at each time.
 
-Events (XIDs) are another source, `event`. Only what needs a reset, a reboot or another card counts: errors that the
+Events (XIDs) are another source, `event`. Only what needs a reset, a reboot or another GPU counts: errors that the
 hardware corrected, or dealt with by itself, do not.
 """
 
@@ -10,29 +10,48 @@ import pynvml
 
 from dra_driver.devices.model import Health
 
-_RECOVERIES: Final = {
-    pynvml.NVML_GPU_RECOVERY_ACTION_GPU_RESET: ("needs-reset", "the driver wants the GPU reset"),
-    pynvml.NVML_GPU_RECOVERY_ACTION_NODE_REBOOT: ("needs-reboot", "the driver wants the node rebooted"),
-    pynvml.NVML_GPU_RECOVERY_ACTION_DRAIN_P2P: ("needs-drain", "the driver wants users of peer-to-peer traffic ended"),
-    pynvml.NVML_GPU_RECOVERY_ACTION_DRAIN_AND_RESET: ("needs-drain", "the driver wants the GPU drained and reset"),
-}
-"""Reason and message, by what the driver recommends."""
+NEEDS_RESET: Final = Health(reason="needs-reset", message="the driver wants the GPU reset")
 
-RESET_REASONS: Final = frozenset({"needs-reset", "row-remap-pending", "page-retirement-pending"})
-"""What only a reset ends: a card that has it no more was reset."""
+_RECOVERIES: Final = {
+    pynvml.NVML_GPU_RECOVERY_ACTION_GPU_RESET: NEEDS_RESET,
+    pynvml.NVML_GPU_RECOVERY_ACTION_NODE_REBOOT: Health(
+        reason="needs-reboot", message="the driver wants the node rebooted"
+    ),
+    pynvml.NVML_GPU_RECOVERY_ACTION_DRAIN_P2P: Health(
+        reason="needs-drain", message="the driver wants users of peer-to-peer traffic ended"
+    ),
+    pynvml.NVML_GPU_RECOVERY_ACTION_DRAIN_AND_RESET: Health(
+        reason="needs-drain-and-reset", message="the driver wants the GPU drained and reset"
+    ),
+    pynvml.NVML_GPU_RECOVERY_ACTION_RECOVER_IMEX_DOMAIN: Health(
+        reason="needs-imex-recovery", message="the driver wants the IMEX domain of the node recovered"
+    ),
+    pynvml.NVML_GPU_RECOVERY_ACTION_BUS_RESET: Health(
+        reason="needs-bus-reset", message="the driver wants the PCIe bus of the GPU reset"
+    ),
+    pynvml.NVML_GPU_RECOVERY_ACTION_SYSTEM_REBOOT: Health(
+        reason="needs-system-reboot", message="the driver wants the whole system rebooted"
+    ),
+}
+"""What the driver recommends (`nvmlDeviceGpuRecoveryAction_t`)."""
+
+RESET_REASONS: Final = frozenset(
+    {"needs-reset", "needs-drain-and-reset", "needs-bus-reset", "row-remap-pending", "page-retirement-pending"}
+)
+"""What only a reset ends: a GPU that has it no more was reset."""
 
 _GONE: Final = (pynvml.NVML_ERROR_GPU_IS_LOST, pynvml.NVML_ERROR_RESET_REQUIRED)
 
 
 def read_health(nvml: Any, handle: Any) -> Health | None:
-    """What is wrong with a card, the worst of it; None if nothing is. Raises NVMLError if the card is lost."""
+    """What is wrong with a GPU, the worst of it; None if nothing is. Raises NVMLError if the GPU is lost."""
     remapped = _read(lambda: nvml.nvmlDeviceGetRemappedRows(handle))
     if remapped is not None and remapped[3]:
         return Health(reason="row-remap-failed", message="a row of memory cannot be remapped; want the GPU replaced")
     action = _read_recovery_action(nvml, handle)
     if action is not None and action != pynvml.NVML_GPU_RECOVERY_ACTION_NONE:
-        reason, message = _RECOVERIES.get(action, ("needs-recovery", f"the driver recommends recovery action {action}"))
-        return Health(reason=reason, message=message)
+        unknown = Health(reason="needs-recovery", message=f"the driver recommends recovery action {action}")
+        return _RECOVERIES.get(action, unknown)
     if remapped is not None and remapped[2]:
         return Health(reason="row-remap-pending", message="a row of memory is to be remapped; want the GPU reset")
     if _read(lambda: nvml.nvmlDeviceGetRetiredPagesPendingStatus(handle)):
@@ -57,7 +76,7 @@ def _read_uncorrected(nvml: Any, handle: Any) -> int | None:
 
 
 def _read(read: Any) -> Any:
-    """What can be read; None for what cannot, as long as the card answers."""
+    """What can be read; None for what cannot, as long as the GPU answers."""
     try:
         return read()
     except pynvml.NVMLError as error:

@@ -150,6 +150,19 @@ def read_pcie_root(sysfs: Path, address: str) -> str | None:
     return next((part for part in parts if part.startswith("pci") and ":" in part), None)
 
 
+def read_binding(sysfs: Path, address: str | None) -> int | None:
+    """Which time the kernel's driver took a GPU on: another number each time, in one boot. None if it has not.
+
+    The kernel makes a new link to the driver each time, and never gives the number of an entry of `/sys` again.
+    A GPU that has no place on the bus has the number of the module.
+    """
+    entry = _pci_folder(sysfs, address) / "driver" if address is not None else sysfs / "module/nvidia"
+    try:
+        return entry.lstat().st_ino
+    except OSError:
+        return None
+
+
 def read_undriven(sysfs: Path) -> tuple[str, ...]:
     """PCI addresses of NVIDIA's GPUs, except those that are given to virtual machines. Sorted."""
     found = []

@@ -21,6 +21,7 @@ class NvidiaNode:
         self.nvml = FakeNvml(machine)
         self.loaded: list[Path] = []
         self.folder = folder
+        self.boot_id = "boot-1"
         self.tree = DriverTree(folder)
         self.sysfs = folder / "sys"
         for gpu in machine.gpus:
@@ -41,7 +42,7 @@ class NvidiaNode:
         return NvidiaBackend(
             Host(self.tree.root, self.sysfs),
             state_dir=self.folder / "state",
-            boot_id="boot-1",
+            boot_id=self.boot_id,
             partitions=partitions,
             ignored_xids=ignored_xids,
             load=self._load,
@@ -50,6 +51,13 @@ class NvidiaNode:
     def remove(self, device: Device) -> None:
         """Pull a card out."""
         self.machine.gpus[:] = [gpu for gpu in self.machine.gpus if gpu.uuid != device.uuid]
+
+    def bind(self, gpu: Gpu) -> None:
+        """Let the kernel's driver take a card on anew, as when its module is loaded again."""
+        link = self.sysfs / "bus/pci/devices" / gpu.pci / "driver"
+        fresh = link.with_name("driver.fresh")  # beside the old one, so that it has another number
+        fresh.symlink_to("../../../bus/pci/drivers/nvidia")
+        fresh.replace(link)
 
     def _load(self, path: Path) -> FakeNvml:
         self.loaded.append(path)
@@ -64,6 +72,7 @@ class NvidiaNode:
         link = self.sysfs / "bus/pci/devices" / gpu.pci
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(device)
+        self.bind(gpu)
 
     def _add_capabilities(self, gpu: Gpu) -> None:
         for instance in _GPU_INSTANCES:

@@ -32,3 +32,8 @@ def test_a_device_that_is_gone_is_not_well() -> None:
 def test_another_reason_is_told() -> None:
     worse = Health(reason="xid-48", message="double bit error")
     assert list(diff_health(inventory(ILL), inventory(worse))) == [HealthChange(WELL.name, worse)]
+
+
+def test_what_a_process_before_told_is_changed_by_a_well_device() -> None:
+    assert list(diff_health(Inventory(), inventory(None, None), {WELL.name: ILL})) == [HealthChange(WELL.name, None)]
+    assert list(diff_health(inventory(None), inventory(None), {WELL.name: ILL})) == []

@@ -10,7 +10,7 @@ from kubeletplugin.health.judge import HealthJudge
 from kubeletplugin.health.verdict import HoldPolicy
 from tests.support.builder import a_device
 
-XID = Health(reason="xid-79", message="fell off the bus", event=True)
+XID = Health(reason="xid-79", message="fell off the bus")
 CARD = a_device()
 
 
@@ -22,8 +22,14 @@ class Node:
         self.now_s = 100.0
         self.start("boot-1")
 
-    def start(self, boot_id: str | None) -> None:
-        self.judge = HealthJudge(self.path, HoldPolicy(first_s=10), boot_id=boot_id, clock=lambda: self.now_s)
+    def start(self, boot_id: str | None, *ruled_out: str) -> None:
+        self.judge = HealthJudge(
+            self.path,
+            HoldPolicy(first_s=10),
+            boot_id=boot_id,
+            ruled_out=frozenset(ruled_out),
+            clock=lambda: self.now_s,
+        )
 
     def look(self, health: Health | None) -> Health | None:
         (inventory,) = self.judge.judge([Inventory(devices=(replace(CARD, health=health),))])
@@ -40,7 +46,7 @@ def test_nothing_is_written_while_all_are_well(node: Node) -> None:
     assert not node.path.exists()
 
 
-def test_the_verdict_survives_a_restart_and_a_reboot_gives_a_chance(node: Node) -> None:
+def test_the_verdict_survives_a_restart_and_a_reboot_until_the_device_stayed_well(node: Node) -> None:
     node.look(XID)
     node.start("boot-1")
     node.now_s += 10_000
@@ -48,15 +54,6 @@ def test_the_verdict_survives_a_restart_and_a_reboot_gives_a_chance(node: Node) 
     node.start("boot-2")
     node.now_s = 3.0
     assert node.look(None) == XID
-    node.now_s = 13.0
-    assert node.look(None) is None
-
-
-def test_a_second_restart_after_the_reboot_keeps_the_chance(node: Node) -> None:
-    node.look(XID)
-    node.start("boot-2")
-    node.now_s = 3.0
-    node.look(None)
     node.start("boot-2")
     node.now_s = 13.0
     assert node.look(None) is None
@@ -64,9 +61,31 @@ def test_a_second_restart_after_the_reboot_keeps_the_chance(node: Node) -> None:
 
 def test_an_unknown_boot_is_no_reboot(node: Node) -> None:
     node.look(XID)
+    node.look(None)
     node.start(None)
-    node.now_s += 10_000
+    node.now_s += 10
+    assert node.look(None) is None
+
+
+def test_a_verdict_that_settings_rule_out_falls_at_the_first_look_and_is_told_of_once(node: Node) -> None:
+    node.look(XID)
+    node.start("boot-1", "xid-48")
     assert node.look(None) == XID
+    assert not node.judge.take_fallen()
+    node.start("boot-1", "xid-79")
+    assert node.look(None) is None
+    assert node.judge.take_fallen() == {CARD.name: XID}
+    assert not node.judge.take_fallen()
+    node.start("boot-1", "xid-79")
+    assert node.look(None) is None
+    assert not node.judge.take_fallen()
+
+
+def test_a_device_that_is_ill_in_another_way_stays_so_when_its_verdict_falls(node: Node) -> None:
+    node.look(XID)
+    node.start("boot-1", "xid-79")
+    other = Health(reason="xid-48", message="memory error")
+    assert node.look(other) == other
 
 
 def test_looking_again_writes_nothing(node: Node) -> None:

@@ -1,11 +1,19 @@
 import pytest
 
 from dra_driver.devices.model import DeviceName, Health
-from kubeletplugin.health.verdict import GONE, HoldPolicy, Memory, Verdicts, restore_verdicts, weigh_health
+from kubeletplugin.health.verdict import (
+    GONE,
+    HoldPolicy,
+    Memory,
+    Verdicts,
+    find_ruled_out,
+    restore_verdicts,
+    weigh_health,
+)
 
 CARD = DeviceName("gpu-0")
 ILL = Health(reason="ecc-uncorrected", message="3 memory errors")
-XID = Health(reason="xid-79", message="fell off the bus", event=True)
+XID = Health(reason="xid-79", message="fell off the bus")
 POLICY = HoldPolicy(first_s=10, limit_s=80)
 
 
@@ -102,34 +110,6 @@ def test_a_restart_does_not_shorten_the_hold() -> None:
     assert watch.see(15, None) is None
 
 
-def test_what_an_event_told_of_outlives_a_restart_until_it_is_disproved() -> None:
-    watch = Watch()
-    watch.see(0, XID)
-    watch.restart(1)
-    assert watch.see(2, None) == XID
-    assert watch.see(10_000, None) == XID
-    watch.see(10_001, ILL)
-    watch.see(10_002, None)
-    assert watch.see(10_012, None) is None
-
-
-def test_an_event_whose_card_was_reset_before_the_restart_is_held_as_others_are() -> None:
-    watch = Watch()
-    watch.see(0, XID)
-    watch.see(1, None)
-    watch.restart(2)
-    assert watch.see(10.9, None) == XID
-    assert watch.see(11, None) is None
-
-
-def test_a_reboot_is_a_chance_to_recover_from_an_event() -> None:
-    watch = Watch()
-    watch.see(1000, XID)
-    watch.restart(5, rebooted=True)
-    assert watch.see(6, None) == XID
-    assert watch.see(16, None) is None
-
-
 @pytest.mark.parametrize("since_s", [1000.0, 2.0])
 def test_times_from_before_a_reboot_mean_nothing(since_s: float) -> None:
     memory = Memory(health=ILL, well_since_s=since_s)
@@ -141,3 +121,13 @@ def test_times_from_before_a_reboot_mean_nothing(since_s: float) -> None:
 def test_devices_that_were_gone_before_a_reboot_are_forgotten() -> None:
     assert not restore_verdicts({CARD: Memory(health=GONE)}, rebooted=True, now_s=0).memories
     assert restore_verdicts({CARD: Memory(health=GONE)}, rebooted=False, now_s=0).memories
+
+
+def test_verdicts_that_stand_are_ruled_out_by_their_reason() -> None:
+    other = DeviceName("gpu-1")
+    memories = {
+        CARD: Memory(health=XID),
+        other: Memory(health=ILL),
+        DeviceName("gpu-2"): Memory(health=XID, is_ill=False),
+    }
+    assert find_ruled_out(memories, {"xid-79"}) == {CARD: XID}

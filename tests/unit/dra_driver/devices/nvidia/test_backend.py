@@ -190,14 +190,6 @@ def _remap_pending(gpu: Gpu) -> None:
     gpu.remap_pending = True
 
 
-def _wants_reboot(gpu: Gpu) -> None:
-    gpu.recovery_action = pynvml.NVML_GPU_RECOVERY_ACTION_NODE_REBOOT
-
-
-def _wants_something_new(gpu: Gpu) -> None:
-    gpu.recovery_action = 99
-
-
 def _weighed_errors(gpu: Gpu) -> None:
     gpu.uncorrected = 3
 
@@ -215,8 +207,6 @@ def _pages_to_retire(gpu: Gpu) -> None:
     [
         (_remap_failed, "row-remap-failed"),
         (_remap_pending, "row-remap-pending"),
-        (_wants_reboot, "needs-reboot"),
-        (_wants_something_new, "needs-recovery"),
         (_weighed_errors, None),
         (_old_driver_with_errors, "ecc-uncorrected"),
         (_pages_to_retire, "page-retirement-pending"),
@@ -226,6 +216,27 @@ def test_a_card_says_of_itself_that_it_is_unwell(
     node: NvidiaNode, backend: NvidiaBackend, ail: Callable[[Gpu], None], reason: str | None
 ) -> None:
     ail(node.machine.gpus[1])
+    assert healths(backend.read_inventory()) == [None, reason, None, None]
+
+
+@pytest.mark.parametrize(
+    ("action", "reason"),
+    [
+        (pynvml.NVML_GPU_RECOVERY_ACTION_NONE, None),
+        (pynvml.NVML_GPU_RECOVERY_ACTION_GPU_RESET, "needs-reset"),
+        (pynvml.NVML_GPU_RECOVERY_ACTION_NODE_REBOOT, "needs-reboot"),
+        (pynvml.NVML_GPU_RECOVERY_ACTION_DRAIN_P2P, "needs-drain"),
+        (pynvml.NVML_GPU_RECOVERY_ACTION_DRAIN_AND_RESET, "needs-drain-and-reset"),
+        (pynvml.NVML_GPU_RECOVERY_ACTION_RECOVER_IMEX_DOMAIN, "needs-imex-recovery"),
+        (pynvml.NVML_GPU_RECOVERY_ACTION_BUS_RESET, "needs-bus-reset"),
+        (pynvml.NVML_GPU_RECOVERY_ACTION_SYSTEM_REBOOT, "needs-system-reboot"),
+        (99, "needs-recovery"),
+    ],
+)
+def test_each_action_that_the_driver_recommends_has_a_reason_of_its_own(
+    node: NvidiaNode, backend: NvidiaBackend, action: int, reason: str | None
+) -> None:
+    node.machine.gpus[1].recovery_action = action
     assert healths(backend.read_inventory()) == [None, reason, None, None]
 
 
