@@ -99,7 +99,11 @@ class Plugin:
         self._boot_id = read_boot_id(settings.boot_id_path)
         policy = HoldPolicy(first_s=settings.recovery_hold_s)
         self._judge = HealthJudge(
-            settings.health_path, policy, boot_id=self._boot_id, ruled_out=settings.ruled_out_reasons
+            settings.health_path,
+            policy,
+            boot_id=self._boot_id,
+            ruled_out=settings.ruled_out_reasons,
+            count_damped=self._metrics.damped_health_changes.inc,
         )
         self._discovery = Discovery(backends, settings.sharing_policy, self._judge)
         self._inventory = Inventory()
@@ -126,7 +130,6 @@ class Plugin:
             stale_s=max(STALE_S, 3 * settings.discovery_interval_s),
         )
         self._registration = Registration(driver=settings.driver_name, endpoint=str(settings.service_socket))
-        self._metrics.damped_health_changes.set_function(lambda: self._judge.damped)
         self._metrics.registered.set_function(lambda: self._registration.registered)
         self._metrics.prepared_claims.set_function(lambda: len(self._checkpoint))
 

@@ -70,7 +70,7 @@ class Metrics:
             ["device"],
             registry=registry,
         )
-        self.damped_health_changes = Gauge(
+        self.damped_health_changes = Counter(
             "dra_kubeletplugin_damped_health_changes",
             "Changes of devices' health that were held back, since a device must stay well to count as well.",
             registry=registry,

@@ -21,30 +21,28 @@ class HealthJudge:
     `path` is where verdicts are kept; `boot_id` is that of this boot, None if it is not known, and then there is never
     a reboot. A file that cannot be read is as none; one that cannot be written is written again at the next look.
     Verdicts of before for one of the reasons `ruled_out` fall at once: settings say that such devices are well.
+    `count_damped` is told how many changes of health a look held back.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but two are keywords
         self,
         path: Path,
         policy: HoldPolicy,
         *,
         boot_id: str | None,
         ruled_out: frozenset[str] = frozenset(),
+        count_damped: Callable[[int], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._path = path
         self._policy = policy
         self._boot_id = boot_id or ""
         self._ruled_out = ruled_out
+        self._count_damped = count_damped
         self._clock = clock
         self._fallen: dict[DeviceName, Health] = {}
         self._verdicts: Verdicts | None = None
         self._written: object = None
-
-    @property
-    def damped(self) -> int:
-        """How many changes of health were held back so far."""
-        return self._verdicts.damped if self._verdicts else 0
 
     def take_fallen(self) -> dict[DeviceName, Health]:
         """Return the verdicts of before that fell since settings ruled them out: once."""
@@ -56,6 +54,7 @@ class HealthJudge:
         before = self._verdicts or self._read()
         seen = [(device.name, device.health) for inventory in inventories for device in inventory.devices]
         self._verdicts = verdicts = weigh_health(before, seen, now_s=self._clock(), policy=self._policy)
+        self._count_damped(verdicts.damped)
         self._write(verdicts)
         return [_with_verdicts(inventory, verdicts) for inventory in inventories]
 

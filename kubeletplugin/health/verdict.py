@@ -42,7 +42,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdicts:
-    """The devices that are remembered, those that were there at the last look, and the changes that were held back."""
+    """The devices that are remembered, those that were there at the last look, and the changes that it held back."""
 
     memories: Mapping[DeviceName, Memory] = field(default_factory=dict)
     present: frozenset[DeviceName] = frozenset()
@@ -61,7 +61,7 @@ def weigh_health(
     raw: dict[DeviceName, Health | None] = dict(seen)
     raw |= {name: GONE for name in before.present if name not in raw}
     memories: dict[DeviceName, Memory] = {}
-    damped = before.damped
+    damped = 0
     for name, health in raw.items():
         old = before.memories.get(name)
         new = _fall_ill(old, health) if health is not None else _stay_well(old, now_s, policy)

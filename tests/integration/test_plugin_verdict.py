@@ -20,7 +20,7 @@ async def test_a_device_that_recovered_while_no_plugin_ran_is_held_and_then_told
     assert tainted(node) == [first]
     _, metrics = await plugin.get("/metrics")
     assert f'dra_kubeletplugin_device_healthy{{device="{first}"}} 0.0' in metrics
-    assert "dra_kubeletplugin_damped_health_changes 1.0" in metrics
+    assert "dra_kubeletplugin_damped_health_changes_total 1.0" in metrics
     await plugin.kill()
 
     (node.plugin_dir / "health.json").write_bytes(b"{")
