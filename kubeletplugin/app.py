@@ -32,6 +32,7 @@ from kubeletplugin.health.judge import HealthJudge
 from kubeletplugin.health.stream import HealthStreams
 from kubeletplugin.health.verdict import HoldPolicy
 from kubeletplugin.kubelet.instance import Instance, hold_instance
+from kubeletplugin.kubelet.pod_resource import PodResources
 from kubeletplugin.kubelet.probe import GET_INFO, PREPARE, check_socket
 from kubeletplugin.kubelet.registration import Registration
 from kubeletplugin.kubelet.service import PluginService
@@ -163,7 +164,14 @@ class Plugin:
         settings = self._settings
         driver = settings.driver_name
         return Publisher(
-            store=KubeSliceStore(client, node_name=settings.node_name, driver=driver if settings.coexistence else ""),
+            store=KubeSliceStore(
+                client,
+                node_name=settings.node_name,
+                driver=driver if settings.coexistence else "",
+                pods=PodResources(settings.kubelet_dir),
+                look_every_s=settings.discovery_interval_s,
+                hold_s=settings.recovery_hold_s,
+            ),
             events=self._recorder,
             metrics=PublishMetrics(self._registry),
             driver=driver,

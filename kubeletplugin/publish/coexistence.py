@@ -2,7 +2,7 @@
 
 Neither kube-scheduler nor the kubelet compares what a device plugin counts with what slices list, so a device that
 both serve is given away twice. A device plugin counts, and does not say which devices it means, so all of the vendor's
-are taken to be served twice.
+are taken to be served twice. Once it has ended, Pods still hold what they got from it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -55,18 +55,26 @@ class OtherOwner:
         return DeviceTaint(key=IN_USE_KEY, value=value, effect="NoSchedule")
 
     def __str__(self) -> str:
-        kind = "the device plugin of" if "/" in self.name else "the DRA driver"
-        return f"{kind} {self.name}"
+        """Say what is so of the vendor's devices."""
+        if "/" in self.name:
+            return f"served by the device plugin of {self.name}, or held by Pods that have them from it"
+        return f"served by the DRA driver {self.name}"
 
 
 def find_other_owners(
-    allocatable: Mapping[str, Quantity], slices: Iterable[ResourceSlice], *, driver: str
+    allocatable: Mapping[str, Quantity],
+    slices: Iterable[ResourceSlice],
+    *,
+    driver: str,
+    held: frozenset[str] = frozenset(),
 ) -> tuple[OtherOwner, ...]:
     """Return who else serves devices of a node, at most one a vendor, by vendor; device plugins come first.
 
     `allocatable` is that of the Node, `slices` are all slices of the node; those of `driver` are ours.
+    `held` are the extended resources of which Pods of the node hold some.
     """
-    resources = sorted(name for name, amount in allocatable.items() if amount > Quantity.of_int(0))
+    counted = {name for name, amount in allocatable.items() if amount > Quantity.of_int(0)}
+    resources = sorted(counted | held)
     drivers = sorted({item.spec.driver for item in slices if item.spec.devices} - {driver})
     found = ((vendor, _find(others, resources, drivers)) for vendor, others in sorted(OTHERS.items()))
     return tuple(OtherOwner(vendor, name) for vendor, name in found if name is not None)
@@ -75,3 +83,25 @@ def find_other_owners(
 def _find(others: Others, resources: Iterable[str], drivers: Iterable[str]) -> str | None:
     served = (name for name in resources if any(fnmatchcase(name, pattern) for pattern in others.resources))
     return next(served, None) or next((name for name in drivers if name in others.drivers), None)
+
+
+class OwnerHold:
+    """Keeps who is gone for `hold_s` seconds more.
+
+    A kubelet that starts anew counts nothing until the device plugins have registered again.
+    """
+
+    def __init__(self, hold_s: float) -> None:
+        self._hold_s = hold_s
+        self._owners: dict[str, OtherOwner] = {}
+        self._gone_s: dict[str, float] = {}
+
+    def settle(self, found: Iterable[OtherOwner], now_s: float) -> tuple[OtherOwner, ...]:
+        """Return those who are found now, and those whose time is not over; at most one a vendor, by vendor."""
+        present = {other.vendor: other for other in found}
+        self._owners |= present
+        self._gone_s = {vendor: self._gone_s.get(vendor, now_s) for vendor in self._owners if vendor not in present}
+        for vendor, since_s in self._gone_s.items():
+            if now_s - since_s >= self._hold_s:
+                del self._owners[vendor]
+        return tuple(other for _, other in sorted(self._owners.items()))

@@ -1,6 +1,7 @@
 """The node's slices, and the Node, in a real API server."""
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
@@ -12,17 +13,28 @@ from dra_driver.kube.cache import Cache
 from dra_driver.kube.client import ApiClient, Preconditions
 from dra_driver.kube.resource import NODES, RESOURCE_SLICES, Selection
 from dra_driver.kube.watch import Watch
-from kubeletplugin.publish.coexistence import find_other_owners
-from kubeletplugin.publish.store import NodeFacts
+from kubeletplugin.publish.coexistence import OtherOwner, OwnerHold, find_other_owners
+from kubeletplugin.publish.store import HeldReader, NodeFacts
 
 
 class KubeSliceStore:
     """Implements `SliceStore`: the watches see this node and its slices only, and show own writes at once.
 
     With the name of the own `driver` it looks at who else serves the node's devices; without, it does not care.
+    `pods` is asked every `look_every_s` seconds what Pods hold; what is not known is as it was known last. Who serves
+    devices, too, is taken to do so for `hold_s` seconds more.
     """
 
-    def __init__(self, client: ApiClient, *, node_name: str, driver: str = "") -> None:
+    def __init__(  # noqa: PLR0913 - all but the client are keywords
+        self,
+        client: ApiClient,
+        *,
+        node_name: str,
+        driver: str = "",
+        pods: HeldReader | None = None,
+        look_every_s: float = 5.0,
+        hold_s: float = 0.0,
+    ) -> None:
         self._client = client
         self._node_name = node_name
         self._driver = driver
@@ -31,6 +43,10 @@ class KubeSliceStore:
         this_node = Selection(field_selector=f"metadata.name={node_name}")
         self._nodes = Cache(Watch(client, NODES, this_node))
         self._interrupted: Callable[[], None] | None = None
+        self._pods = pods
+        self._look_every_s = look_every_s
+        self._held: frozenset[str] | None = None
+        self._hold = OwnerHold(hold_s)
 
     async def follow(self, notice: Callable[[], None], interrupted: Callable[[], None]) -> None:
         """Watch until cancelled."""
@@ -39,6 +55,7 @@ class KubeSliceStore:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._cache.run())
                 tasks.create_task(self._follow_node(notice))
+                tasks.create_task(self._look_again(notice))
                 async for _ in subscription:
                     notice()
 
@@ -52,6 +69,20 @@ class KubeSliceStore:
                     if (seen := self.node()) != known:
                         known = seen
                         notice()
+
+    async def _look_again(self, notice: Callable[[], None]) -> None:
+        """Notice what no watch tells: what Pods hold, and that somebody has been gone for long enough."""
+        while self._driver:
+            known = self.node()
+            await asyncio.sleep(self._look_every_s)
+            await self._read_held()
+            if self.node() != known:
+                notice()
+
+    async def _read_held(self) -> None:
+        held = await self._pods.read_held() if self._pods is not None else None
+        if held is not None:
+            self._held = held
 
     def _interrupt(self) -> None:
         if self._interrupted is not None:
@@ -98,8 +129,15 @@ class KubeSliceStore:
         slices = self.slices()
         if slices is None:
             slices = await self.list_slices() if self._driver else ()
+        if self._held is None:
+            await self._read_held()
         return self._facts(node, slices)
 
     def _facts(self, node: Node, slices: Iterable[ResourceSlice]) -> NodeFacts:
-        others = find_other_owners(node.status.allocatable, slices, driver=self._driver) if self._driver else ()
+        others = self._find_others(node, slices) if self._driver else ()
         return NodeFacts(uid=node.metadata.uid, allocator=allocator_of(node.metadata.labels), others=others)
+
+    def _find_others(self, node: Node, slices: Iterable[ResourceSlice]) -> tuple[OtherOwner, ...]:
+        held = self._held or frozenset()
+        found = find_other_owners(node.status.allocatable, slices, driver=self._driver, held=held)
+        return self._hold.settle(found, time.monotonic())

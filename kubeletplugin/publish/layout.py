@@ -144,7 +144,7 @@ class _Draft:
         self._wholes.add(device.name)
         self._other = self._owner.find_other(device)
         if self._other is not None and not self._features.taints:
-            self._leave_out(device.name, f"served by {self._other}, too")
+            self._leave_out(device.name, str(self._other))
             return
         if device.health is not None and not self._features.taints:
             self._leave_out(device.name, f"unhealthy, {device.health.reason}: {device.health.message}")

@@ -120,11 +120,17 @@ class Reporter:
             self._warn(
                 owner,
                 "DevicesInUse",
-                f"devices of {other.vendor} are served by {other}, too, and not given to new claims until that ends; "
+                f"devices of {other.vendor} are {other}, and not given to new claims until that ends; "
                 "remove it from this node, or this driver",
             )
         for other in sorted(told - self._others):
             log.info("devices not in use by another any more", vendor=other.vendor, owner=other.name)
+            self._record(
+                owner,
+                "DevicesNotInUse",
+                f"devices of {other.vendor} are not {other} any more, and may be used",
+                EventType.NORMAL,
+            )
 
     def _report_dropped(self, owner: PoolOwner, terms: Terms) -> None:
         self._metrics.dropped_fields.set(len(terms.dropped))
@@ -140,7 +146,10 @@ class Reporter:
         self._warn(owner, "FieldsDropped", render_dropped(fields, terms.features, owner.allocator))
 
     def _warn(self, owner: PoolOwner, reason: str, message: str) -> None:
-        self._events.record(reference_to_node(owner.node_name), reason, message, type=EventType.WARNING)
+        self._record(owner, reason, message, EventType.WARNING)
+
+    def _record(self, owner: PoolOwner, reason: str, message: str, event_type: EventType) -> None:
+        self._events.record(reference_to_node(owner.node_name), reason, message, type=event_type)
 
 
 def _sorted(items: Iterable[LeftOut]) -> list[LeftOut]:

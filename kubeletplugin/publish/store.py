@@ -59,6 +59,14 @@ class SliceStore(Protocol):
         ...
 
 
+class HeldReader(Protocol):
+    """Who knows what Pods of this node hold: `kubeletplugin.kubelet.pod_resource.PodResources`."""
+
+    async def read_held(self) -> frozenset[str] | None:
+        """Return the names of the extended resources of which Pods hold some; None if that is not known now."""
+        ...
+
+
 class EventSink(Protocol):
     """Where Events go: `dra_driver.kube.event.EventRecorder`."""
 

@@ -228,6 +228,7 @@ def test_every_folder_of_the_host_is_mounted_at_its_own_path(render: Render) -> 
     assert set(host.values()) == {
         "/data/kubelet/plugins/gpus.example.com",
         "/data/kubelet/plugins_registry",
+        "/data/kubelet/pod-resources",
         "/etc/cdi",
         "/dev/dra-driver",
     }

@@ -6,7 +6,7 @@ from typing import Any
 from dra_driver.devices.model import Health
 from tests.support.api_server import TestApiServer
 from tests.support.builder import NODE, a_device, a_partitionable_device
-from tests.support.publishing import a_node, a_publisher, device_names, devices, writes
+from tests.support.publishing import Pods, a_node, a_publisher, device_names, devices, writes
 from tests.support.wait import until
 
 KEY = "dra-driver.io/in-use-by"
@@ -45,7 +45,7 @@ async def test_devices_of_a_device_plugin_are_tainted_from_the_start_and_freed_w
             assert owners(server) == dict.fromkeys(names, "nvidia.com_gpu")
             allocatable(server, cpu="8", nvidia_com__gpu="0")
             await until(lambda: not owners(server))
-            assert running.reasons() == ["DevicesInUse"]
+            await until(lambda: running.reasons() == ["DevicesInUse", "DevicesNotInUse"])
             assert "the device plugin of nvidia.com/gpu" in running.events[0][1]
 
 
@@ -74,7 +74,7 @@ async def test_another_driver_s_slice_counts_and_its_heartbeats_do_not(tmp_path:
             server.remove("resourceslices", "foreign")
             await until(lambda: not owners(server))
             assert len(writes(server)) == 1
-            assert running.reasons() == ["DevicesInUse"]
+            await until(lambda: running.reasons() == ["DevicesInUse", "DevicesNotInUse"])
 
 
 async def test_an_unhealthy_device_has_both_taints(tmp_path: Path) -> None:
@@ -96,3 +96,39 @@ async def test_where_taints_are_dropped_devices_are_left_out(tmp_path: Path) -> 
             await running.ready()
             assert device_names(server) == [HUAWEI.name]
             assert set(running.reasons()) == {"DevicesInUse", "DeviceLeftOut", "FieldsDropped"}
+
+
+async def test_what_pods_still_hold_of_a_device_plugin_that_ended_is_tainted_until_they_end(tmp_path: Path) -> None:
+    pods = Pods("nvidia.com/gpu")
+    async with TestApiServer() as server:
+        allocatable(server, nvidia_com__gpu="0")
+        async with a_publisher(server, tmp_path, pods=pods) as running:
+            running.show(a_device("GPU-0"), HUAWEI)
+            await running.ready()
+            assert list(owners(server).values()) == ["nvidia.com_gpu"]
+            pods.held = frozenset()
+            await until(lambda: not owners(server))
+
+
+async def test_what_pods_hold_is_as_it_was_while_the_kubelet_does_not_say(tmp_path: Path) -> None:
+    pods = Pods("nvidia.com/gpu")
+    async with TestApiServer() as server:
+        allocatable(server)
+        async with a_publisher(server, tmp_path, pods=pods) as running:
+            running.show(a_device("GPU-0"))
+            await running.ready()
+            pods.held = None
+            running.show(a_device("GPU-0"), a_device("GPU-1"))
+            await until(lambda: list(owners(server).values()) == ["nvidia.com_gpu"] * 2)
+
+
+async def test_a_device_plugin_that_is_gone_for_a_moment_is_no_news(tmp_path: Path) -> None:
+    async with TestApiServer() as server:
+        allocatable(server, nvidia_com__gpu="1")
+        async with a_publisher(server, tmp_path, hold_s=30) as running:
+            running.show(a_device("GPU-0"))
+            await running.ready()
+            allocatable(server, nvidia_com__gpu="0")
+            running.show(a_device("GPU-0"), a_device("GPU-1"))
+            await until(lambda: list(owners(server).values()) == ["nvidia.com_gpu"] * 2)
+            assert running.reasons() == ["DevicesInUse"]

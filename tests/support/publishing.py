@@ -58,20 +58,37 @@ class _Told:
         self.events: list[tuple[str, str]] = []
 
     def record(self, target: ObjectReference, reason: str, message: str, *, type: EventType) -> None:  # noqa: A002 - its name in the API
-        assert (target.kind, target.name, type) == ("Node", NODE, EventType.WARNING)
+        good = reason == "DevicesNotInUse"
+        assert (target.kind, target.name, type is EventType.NORMAL) == ("Node", NODE, good)
         self.events.append((reason, message))
 
 
+class Pods:
+    """Pods of the node: `held` are the extended resources that they hold, None while the kubelet does not say."""
+
+    def __init__(self, *held: str) -> None:
+        self.held: frozenset[str] | None = frozenset(held)
+
+    async def read_held(self) -> frozenset[str] | None:
+        return self.held
+
+
 @asynccontextmanager
-async def a_publisher(
-    server: TestApiServer, folder: Path, timing: PublishTiming = QUICK, turn: Turn | None = None
+async def a_publisher(  # noqa: PLR0913 - what a test may want to be otherwise
+    server: TestApiServer,
+    folder: Path,
+    timing: PublishTiming = QUICK,
+    turn: Turn | None = None,
+    *,
+    pods: Pods | None = None,
+    hold_s: float = 0.0,
 ) -> AsyncIterator[Running]:
     """Run a publisher until the block ends."""
     told = _Told()
     registry = CollectorRegistry()
     async with a_client(server, folder) as client:
         publisher = Publisher(
-            store=KubeSliceStore(client, node_name=NODE, driver=DRIVER),
+            store=KubeSliceStore(client, node_name=NODE, driver=DRIVER, pods=pods, look_every_s=0.01, hold_s=hold_s),
             events=told,
             metrics=PublishMetrics(registry),
             driver=DRIVER,

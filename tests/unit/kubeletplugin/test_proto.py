@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-CONTRACTS = sorted(path.relative_to(ROOT) for path in ROOT.glob("kubeletplugin/proto/*.proto"))
+FOLDERS = ("kubeletplugin/proto", "tests/cluster/proto")
+CONTRACTS = sorted(path.relative_to(ROOT) for folder in FOLDERS for path in ROOT.glob(f"{folder}/*.proto"))
 
 
 @pytest.mark.parametrize("contract", CONTRACTS, ids=lambda path: path.stem)

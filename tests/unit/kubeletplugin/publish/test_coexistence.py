@@ -4,7 +4,7 @@ from dra_driver.api.meta_v1 import ObjectMeta
 from dra_driver.api.name import validate_label_value
 from dra_driver.api.quantity import Quantity
 from dra_driver.api.resource_v1 import Device, ResourcePool, ResourceSlice, ResourceSliceSpec
-from kubeletplugin.publish.coexistence import OtherOwner, find_other_owners
+from kubeletplugin.publish.coexistence import OtherOwner, OwnerHold, find_other_owners
 from tests.support.builder import DRIVER, NODE
 
 
@@ -69,3 +69,24 @@ def test_the_taint_is_valid(name: str) -> None:
     assert (taint.key, taint.effect) == ("dra-driver.io/in-use-by", "NoSchedule")
     assert taint.value
     assert not validate_label_value(taint.value)
+
+
+def test_who_is_gone_is_kept_for_a_while_counted_from_when_he_was_missed_first() -> None:
+    hold, plugin, other = OwnerHold(10), OtherOwner("nvidia", "nvidia.com/gpu"), OtherOwner("amd", "amd.com/gpu")
+    assert hold.settle([plugin], 0) == (plugin,)
+    assert hold.settle([], 100) == (plugin,)
+    assert hold.settle([other], 109) == (other, plugin)
+    assert hold.settle([other], 110) == (other,)
+
+
+def test_who_is_back_in_time_is_held_anew_when_he_goes_again() -> None:
+    hold, plugin = OwnerHold(10), OtherOwner("nvidia", "nvidia.com/gpu")
+    for now_s, found in ((0, [plugin]), (1, []), (9, [plugin]), (10, []), (19, [])):
+        assert hold.settle(found, now_s) == (plugin,)
+    assert hold.settle([], 20) == ()
+
+
+def test_a_vendor_s_devices_have_one_other_owner_at_a_time() -> None:
+    hold, plugin, driver = OwnerHold(10), OtherOwner("nvidia", "nvidia.com/gpu"), OtherOwner("nvidia", "gpu.nvidia.com")
+    hold.settle([plugin], 0)
+    assert hold.settle([driver], 1) == (driver,)
