@@ -69,11 +69,11 @@ class Mig:
             enabled = read_mig_enabled(self._nvml, card)
             if enabled is None:
                 return device, ()
-            profiles, placements = self._find_placements(device, card)
             left_out: tuple[LeftOut, ...] = ()
             if enabled:
-                device, left_out = self._read_existing(device, card, profiles, placements)
+                device, left_out = self._read_existing(device, card)
             elif self._switch.is_resetless(device, card):
+                _, placements = self._find_placements(device, card)
                 device = replace(device, partitions=placements.partitions, counters=placements.counters)
         return plan_partitions(device, self._policy.find_mode(device)), left_out
 
@@ -107,8 +107,7 @@ class Mig:
             if not read_mig_enabled(self._nvml, card):
                 self._switch.forget(device)
                 return
-            profiles, placements = self._find_placements(device, card)
-            read, left_out = self._read_existing(device, card, profiles, placements)
+            read, left_out = self._read_existing(device, card)
             if left_out or read.has_permanent:
                 raise DeviceError(f"device {device.name}: has MIG instances that this driver did not make")
             if left := [device.partition_name(each) for each in read.partitions if each.uuid is not None]:
@@ -130,10 +129,9 @@ class Mig:
         with device_errors(f"device {device.name}"):
             return replace(device, minor=int(self._nvml.nvmlDeviceGetMinorNumber(self._find_card(device))))
 
-    def _read_existing(
-        self, device: Device, card: Handle, profiles: Sequence[GpuProfile], placements: Placements
-    ) -> tuple[Device, tuple[LeftOut, ...]]:
+    def _read_existing(self, device: Device, card: Handle) -> tuple[Device, tuple[LeftOut, ...]]:
         """A card in MIG mode: what exists takes the place of what could."""
+        profiles, placements = self._find_placements(device, card)
         names = {profile.id: profile.name for profile in profiles}
         existing: dict[tuple[str, int], Partition] = {}
         left_out: list[LeftOut] = []

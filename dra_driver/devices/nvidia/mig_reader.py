@@ -5,8 +5,9 @@ and takes back: a card, an instance, a MIG device.
 """
 
 import ctypes
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol
 
 import pynvml
@@ -130,7 +131,7 @@ def covers_instance(nvml: Library, device: MigDevice) -> bool:
 
 def _read_profile(nvml: Library, card: Handle, number: int, total_memory: int) -> GpuProfile | None:
     try:
-        info = _read_profile_info(nvml, card, number)
+        info = _read_latest(lambda version: nvml.nvmlDeviceGetGpuInstanceProfileInfo(card, number, version))
         placements = _read_array(
             lambda array, count: nvml.nvmlDeviceGetGpuInstancePossiblePlacements(card, info.id, array, count),
             pynvml.c_nvmlGpuInstancePlacement_t,
@@ -157,13 +158,14 @@ def _read_profile(nvml: Library, card: Handle, number: int, total_memory: int) -
     )
 
 
-def _read_profile_info(nvml: Library, card: Handle, number: int) -> Any:
+def _read_latest(read: Callable[[int], Any]) -> Any:
+    """What is read in the second version of a function, which came after MIG itself, else in the first one."""
     try:
-        return nvml.nvmlDeviceGetGpuInstanceProfileInfo(card, number, 2)
+        return read(2)
     except pynvml.NVMLError as error:
         if error.value != pynvml.NVML_ERROR_FUNCTION_NOT_FOUND:
             raise
-    return nvml.nvmlDeviceGetGpuInstanceProfileInfo(card, number, 1)
+    return read(1)
 
 
 def _profile_name(info: Any, number: int, memory: int, total_memory: int) -> str:
@@ -178,11 +180,10 @@ def _profile_name(info: Any, number: int, memory: int, total_memory: int) -> str
 
 
 def _read_compute_profiles(nvml: Library, instance: Handle) -> Iterator[Any]:
+    read, shared = nvml.nvmlGpuInstanceGetComputeInstanceProfileInfo, pynvml.NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED
     for number in range(pynvml.NVML_COMPUTE_INSTANCE_PROFILE_COUNT):
         try:
-            yield nvml.nvmlGpuInstanceGetComputeInstanceProfileInfo(
-                instance, number, pynvml.NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED
-            )
+            yield _read_latest(partial(read, instance, number, shared))
         except pynvml.NVMLError as error:
             if error.value not in _ABSENT:
                 raise

@@ -88,7 +88,7 @@ class MigSwitch:
     def _apply_on(self, device: Device, card: Handle) -> None:
         if not self.is_resetless(device, card):
             raise DeviceError(f"device {device.name}: is not in MIG mode, and switching it would need a reset")
-        if self._nvml.nvmlDeviceGetComputeRunningProcesses_v3(card):
+        if self._is_computed_on(card):
             raise DeviceError(f"device {device.name}: in use by a process, want it ended first")
         self._notes.write(device.name)
         try:
@@ -96,6 +96,13 @@ class MigSwitch:
         except (pynvml.NVMLError, DeviceError):
             self._take_back(device, card)
             raise
+
+    def _is_computed_on(self, card: Handle) -> bool:
+        """Whether processes are known to compute on the card. Where that is not told, the switch itself refuses."""
+        try:
+            return bool(self._nvml.nvmlDeviceGetComputeRunningProcesses_v3(card))
+        except pynvml.NVMLError_FunctionNotFound:
+            return False
 
     def _set(self, device: Device, card: Handle, mode: int) -> None:
         """Set the mode. The library may accept it and say in the same breath that it did not take hold."""

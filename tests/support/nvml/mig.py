@@ -158,7 +158,7 @@ class MigCalls(Calls):
 
     @system_call
     def nvmlGpuInstanceGetComputeInstanceProfileInfo(  # noqa: N802
-        self, instance: Any, profile: int, engines: int
+        self, instance: Any, profile: int, engines: int, version: int = 2
     ) -> Any:
         found = self._gpu_instance(instance)
         number, slices = COMPUTE_PROFILES.get(profile, (0, 0))
@@ -166,7 +166,8 @@ class MigCalls(Calls):
             raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
         if engines != pynvml.NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_INVALID_ARGUMENT)
-        info = pynvml.c_nvmlComputeInstanceProfileInfo_v2_t()
+        versions = (pynvml.c_nvmlComputeInstanceProfileInfo_t, pynvml.c_nvmlComputeInstanceProfileInfo_v2_t)
+        info = versions[version - 1]()
         info.id, info.sliceCount, info.instanceCount = number, slices, found.profile.compute_slices // slices
         return info
 

@@ -1,12 +1,16 @@
 """A node with NVIDIA cards: the fake library, a driver's files, and the kernel's `/proc` and `/sys`, in a folder."""
 
+import os
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 from dra_driver.devices.model import Device
 from dra_driver.devices.nvidia.backend import Host, NvidiaBackend
 from dra_driver.devices.partitioning import PartitionPolicy
 from tests.support.driver_tree import DriverTree
 from tests.support.nvml.fake import FakeNvml
+from tests.support.nvml.library import NativeNvml
 from tests.support.nvml.machine import Gpu, Machine
 
 _FOLDER = "/usr/lib64"
@@ -14,11 +18,24 @@ _GPU_INSTANCES = range(15)
 
 
 class NvidiaNode:
-    """A node; `open` makes a backend on it, as a restarted process would. `installed` says whether it has a driver."""
+    """A node; `open` makes a backend on it, as a restarted process would. `installed` says whether it has a driver.
 
-    def __init__(self, folder: Path, machine: Machine, *, installed: bool = True) -> None:
+    Its library is the fake itself, or `library`, a file that asks the fake and lacks the functions named `missing`.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        machine: Machine,
+        *,
+        installed: bool = True,
+        library: Path | None = None,
+        missing: Collection[str] = (),
+    ) -> None:
         self.machine = machine
         self.nvml = FakeNvml(machine)
+        self.native = NativeNvml(self.nvml, missing=missing)
+        self.library = library
         self.loaded: list[Path] = []
         self.folder = folder
         self.boot_id = "boot-1"
@@ -34,6 +51,10 @@ class NvidiaNode:
     def install(self) -> None:
         """Install the driver."""
         self.tree.add_libraries(_FOLDER, self.machine.driver)
+        if self.library is not None:
+            installed = self.tree.driver / f"{_FOLDER}/libnvidia-ml.so.{self.machine.driver}".lstrip("/")
+            installed.unlink()
+            os.link(self.library, installed)
 
     def open(
         self, partitions: PartitionPolicy | None = None, *, ignored_xids: frozenset[int] = frozenset()
@@ -59,9 +80,9 @@ class NvidiaNode:
         fresh.symlink_to("../../../bus/pci/drivers/nvidia")
         fresh.replace(link)
 
-    def _load(self, path: Path) -> FakeNvml:
+    def _load(self, path: Path) -> Any:
         self.loaded.append(path)
-        return self.nvml
+        return self.nvml if self.library is None else self.native.load(path)
 
     def _add_to_bus(self, gpu: Gpu) -> None:
         device = self.sysfs / "devices" / (gpu.pci_root or "pci0000:00") / gpu.pci
