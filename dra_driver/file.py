@@ -44,8 +44,9 @@ def ensure_directory(path: Path, *, mode: int = 0o755) -> None:
     """Make a directory and those above it. One that exists must be writable."""
     with _named(path):
         path.mkdir(parents=True, exist_ok=True, mode=mode)
-    if not os.access(path, os.W_OK | os.X_OK):
-        raise StateError(f"{path}: not writable")
+        if not os.access(path, os.W_OK | os.X_OK):
+            read_only = os.statvfs(path).f_flag & os.ST_RDONLY
+            raise StateError(f"{path}: {'read-only file system' if read_only else 'not writable'}")
 
 
 def remove_directory(path: Path) -> None:

@@ -2,10 +2,10 @@
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import PurePosixPath
-from typing import Any, assert_never
+from typing import assert_never
 
 import grpc.aio
 import structlog
@@ -22,6 +22,8 @@ from dra_driver.kube.client import ApiClient
 from dra_driver.kube.credential import Credential
 from dra_driver.kube.event import EventRecorder
 from dra_driver.process import build_registry, stop_signals
+from kubeletplugin.advice import Advice
+from kubeletplugin.background import Background, Task
 from kubeletplugin.boot import read_boot_id
 from kubeletplugin.catalog import Catalog
 from kubeletplugin.claim_status.writer import ClaimStatusWriter
@@ -131,6 +133,7 @@ class Plugin:
             stale_s=max(STALE_S, 3 * settings.discovery_interval_s),
         )
         self._registration = Registration(driver=settings.driver_name, endpoint=str(settings.service_socket))
+        self._background = Background(lambda task: self._metrics.background_failures.labels(task).inc())
         self._metrics.registered.set_function(lambda: self._registration.registered)
         self._metrics.prepared_claims.set_function(lambda: len(self._checkpoint))
 
@@ -203,37 +206,45 @@ class Plugin:
         )
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Start, serve until `stop`, and end: publishing first, Events last. Slices and claims stay."""
+        """Start, serve until `stop`, and end: publishing first, Events last. Slices and claims stay.
+
+        Raises SettingError if it cannot start, and BugError, having ended likewise, if a background task met a bug.
+        """
         await asyncio.to_thread(self._read_state)
         async with contextlib.AsyncExitStack() as servers:
             async with self._instance.starting() if self._instance else contextlib.nullcontext():
                 await asyncio.to_thread(self._remove_dead_sockets)
                 await self._serve(servers)
             async with asyncio.TaskGroup() as tasks:
-                publishing = tasks.create_task(self._publisher.run())
-                running = [tasks.create_task(each) for each in self._background()]
+                running = {
+                    task: tasks.create_task(self._background.run(task, work, stop))
+                    for task, work in self._tasks().items()
+                }
                 log.info("plugin started", driver=self._settings.driver_name, node=self._settings.node_name)
                 await stop.wait()
                 log.info("plugin ending")
-                publishing.cancel()
-                await asyncio.wait([publishing])
+                running[Task.PUBLISHER].cancel()
+                await asyncio.wait([running[Task.PUBLISHER]])
                 if self._instance:
                     self._instance.give_turn_back()
                 await servers.aclose()
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._recorder.idle(), EVENTS_GRACE_S)
-                for task in running:
+                for task in running.values():
                     task.cancel()
+        self._background.raise_bug()
 
-    def _background(self) -> tuple[Coroutine[Any, Any, None], ...]:
-        """What goes on beside the calls of the kubelet, until it is cancelled."""
-        return (
-            self._discovery.run(self._settings.discovery_interval_s, self._devices_changed),
-            self._recorder.run(),
-            self._statuses.run(),
-            self._statuses.follow(self._checkpoint.list, self._settings.discovery_interval_s),
-            self._keep_up(),
-        )
+    def _tasks(self) -> Mapping[Task, Callable[[], Awaitable[None]]]:
+        """What goes on beside the calls of the kubelet, until it is cancelled; each may begin anew at any time."""
+        interval_s = self._settings.discovery_interval_s
+        return {
+            Task.PUBLISHER: self._publisher.run,
+            Task.DISCOVERY: lambda: self._discovery.run(interval_s, self._devices_changed),
+            Task.EVENTS: self._recorder.run,
+            Task.CLAIM_STATUS: self._statuses.run,
+            Task.CLAIM_FOLLOWER: lambda: self._statuses.follow(self._checkpoint.list, interval_s),
+            Task.UPKEEP: self._keep_up,
+        }
 
     def _read_state(self) -> None:
         """Read the claims that are prepared, before anything else can touch them."""
@@ -267,7 +278,11 @@ class Plugin:
                 "service": lambda: check_socket(service, PREPARE),
                 "registration": lambda: check_socket(registration, GET_INFO),
             },
-            ready={"registered": self._check_registered, "published": self._check_published},
+            ready={
+                "registered": self._check_registered,
+                "published": self._check_published,
+                "background": self._background.check,
+            },
         )
         servers.push_async_callback(http.cleanup)
         calls = (*self._service.handlers(), *self._health_streams.handlers())

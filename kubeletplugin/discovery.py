@@ -43,6 +43,7 @@ class Discovery:
         self._judge = judge
         self._reading = threading.Lock()
         self._seen: dict[str, Inventory] = {}
+        self._problems: dict[str, str] = {}
         self._catalog: Catalog | None = None
         self._looked_at_s = time.monotonic()
 
@@ -78,10 +79,10 @@ class Discovery:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for news any more
                 loop.call_soon_threadsafe(news.set)
 
-        for backend in self._backends:
-            arguments = (backend, interval_s, tell, ended)
-            threading.Thread(target=_wait_for_news, args=arguments, name=f"wait-{backend.name}", daemon=True).start()
         try:
+            for backend in self._backends:
+                arguments, name = (backend, interval_s, tell, ended), f"wait-{backend.name}"
+                threading.Thread(target=_wait_for_news, args=arguments, name=name, daemon=True).start()
             while True:
                 news.clear()
                 catalog = await asyncio.to_thread(self.read)
@@ -100,11 +101,14 @@ class Discovery:
         try:
             inventory = backend.read_inventory()
         except DeviceError as error:
-            log.warning("backend not readable", backend=backend.name, error=str(error))
+            if self._problems.get(backend.name) != str(error):
+                self._problems[backend.name] = str(error)
+                log.warning("backend not readable", backend=backend.name, error=str(error))
             last = self._seen.get(backend.name, Inventory())
             left_out = LeftOut(subject=f"backend {backend.name}", problem=str(error))
             return Inventory(devices=last.devices, left_out=(*last.left_out, left_out))
         self._seen[backend.name] = inventory
+        self._problems.pop(backend.name, None)
         return inventory
 
 
@@ -113,7 +117,7 @@ def _wait_for_news(backend: Backend, interval_s: float, tell: Callable[[], None]
     while not ended.is_set():
         try:
             backend.wait_for_change(interval_s)
-        except DeviceError as error:
+        except (DeviceError, OSError) as error:
             log.warning("backend reports no events", backend=backend.name, error=str(error))
             ended.wait(interval_s)
         tell()

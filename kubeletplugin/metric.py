@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from kubeletplugin.background import Task
+
 OPERATIONS = ("prepare", "unprepare")
 RESULTS = ("success", "error")
 
@@ -61,6 +63,12 @@ class Metrics:
         self.corrupt_records = Counter(
             "dra_kubeletplugin_corrupt_records", "Claim records that could not be read.", registry=registry
         )
+        self.background_failures = Counter(
+            "dra_kubeletplugin_background_failures",
+            "How often what goes on beside the calls of the kubelet was interrupted; it begins anew.",
+            ["task"],
+            registry=registry,
+        )
         self.unhealthy_devices = Gauge(
             "dra_kubeletplugin_unhealthy_devices", "Whole devices that should not be used.", registry=registry
         )
@@ -78,6 +86,8 @@ class Metrics:
         self.registered = Gauge(
             "dra_kubeletplugin_registered", "1 while the kubelet has accepted the plugin.", registry=registry
         )
+        for task in Task:
+            self.background_failures.labels(task)
         for result in RESULTS:
             self.claim_statuses.labels(result)
         for name in OPERATIONS:

@@ -116,7 +116,8 @@ class EventRecorder:
         await self._idle.wait()
 
     async def run(self) -> None:
-        """Write what is recorded, until cancelled."""
+        """Write what is recorded, until cancelled. May be run again after an error, which costs one Event."""
+        self._wake.set()
         while True:
             await self._wake.wait()
             self._wake.clear()

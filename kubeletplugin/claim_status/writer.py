@@ -120,8 +120,9 @@ class ClaimStatusWriter:
             await self._sleep(interval_s)
 
     async def run(self) -> None:
-        """Write what was noted, until cancelled."""
+        """Write what was noted, until cancelled. May be run again after an error, which costs one note."""
         failures = 0
+        self._wake.set()
         while True:
             await self._wake.wait()
             self._wake.clear()

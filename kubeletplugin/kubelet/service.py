@@ -11,6 +11,7 @@ import structlog
 from dra_driver.api.name import quote
 from dra_driver.api.resource_v1 import ResourceClaim
 from dra_driver.errors import ApiError, ApiNotFoundError, ClaimError, DraError
+from kubeletplugin.background import explain_passing
 from kubeletplugin.kubelet.claim_thread import ClaimThreads
 from kubeletplugin.metric import Metrics
 from kubeletplugin.prepare.preparer import Preparer
@@ -116,8 +117,10 @@ class PluginService:
                     problem = error
                 except Exception as error:
                     # The boundary to the kubelet: a bug costs the claim that brings it out, never the others.
-                    log.exception("claim met a bug", claim=str(ref), claim_uid=ref.uid)
-                    problem = ClaimError(f"claim {ref}: unforeseen {type(error).__name__}, see the plugin's log")
+                    if (passing := explain_passing(error)) is None:
+                        log.exception("claim met a bug", claim=str(ref), claim_uid=ref.uid)
+                        passing = f"unforeseen {type(error).__name__}, see the plugin's log"
+                    problem = ClaimError(f"claim {ref}: {passing}")
                 except asyncio.CancelledError:
                     self._tell(ref, operation, ClaimError(f"claim {ref}: not done after {done.duration_s:.0f} s"))
                     raise

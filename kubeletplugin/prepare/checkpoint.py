@@ -160,7 +160,11 @@ class Checkpoint:
             self._index.remove(uid)
 
     def remove_leftovers(self) -> None:
-        """Remove what killed writers left of records that are nobody's. Raises StateError."""
+        """Remove what killed writers left of records that are nobody's.
+
+        Raises StateError, also if no record could be written, so that this is known before one has to be.
+        """
+        ensure_directory(self._directory)
         for path in sorted(self._directory.glob(".*.json.partial")):
             uid = path.name.removeprefix(".").removesuffix(".json.partial")
             if not is_claim_uid(uid):

@@ -116,17 +116,13 @@ class Preparer:
             self._undo(ref.uid, record.devices if record is not None else ())
 
     def restore(self) -> tuple[tuple[ClaimRef, ClaimError], ...]:
-        """Put back what is missing of prepared claims, as after a reboot, and remove what no claim has.
+        """Put back what is missing of prepared claims, as after a reboot.
 
-        Returns the claims of which something could not be put back, and why.
+        Returns the claims of which something could not be put back, and why. Raises StateError if nobody can look.
         """
         errors: list[tuple[ClaimRef, ClaimError]] = []
-        try:
-            with self._checkpoint.owned():
-                records = self._checkpoint.list()
-        except StateError as error:
-            log.warning("claims not looked through", error=str(error))
-            return ()
+        with self._checkpoint.owned():
+            records = self._checkpoint.list()
         for record in records:
             if record.state is not ClaimState.COMPLETED:
                 continue
@@ -136,11 +132,11 @@ class Preparer:
                 self.find_prepared(record.ref)
             except ClaimError as error:
                 errors.append((record.ref, error))
-        try:
-            self._sweeper.sweep()
-        except StateError as error:
-            log.warning("node not swept", error=str(error))
         return tuple(errors)
+
+    def sweep(self) -> None:
+        """Remove what no claim has. Raises StateError."""
+        self._sweeper.sweep()
 
     def is_busy(self, uid: str) -> bool:
         """Whether somebody works on a claim just now, in whichever process. Raises StateError."""

@@ -95,7 +95,7 @@ class Upkeep:
                 self._damaged[record.uid] = record.ref
 
     async def work(self) -> None:
-        """Do once all that there is to do."""
+        """Do once all that there is to do. Raises StateError if the node could not be looked through."""
         problems = [(ref, str(error)) for ref, error in await self._in_thread(self._preparer.restore)]
         for ref, problem in problems:
             if (ref, problem) not in self._told:
@@ -108,6 +108,7 @@ class Upkeep:
         if self._clock() >= self._next_look:
             self._next_look = self._clock() + LOOK_INTERVAL_S
             await self._unprepare_gone()
+        await self._in_thread(self._preparer.sweep)
 
     async def _in_thread(self, act: Callable[..., _T], *args: object) -> _T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, act, *args)

@@ -129,7 +129,7 @@ class Publisher:
         self._wake.set()
 
     async def run(self) -> None:
-        """Publish, and keep what is published, until cancelled."""
+        """Publish, and keep what is published, until cancelled. May be run again after an error."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._store.follow(self._wake.set, self._ask_anew))
             await self._keep()
@@ -142,7 +142,8 @@ class Publisher:
 
     async def _keep(self) -> None:
         started_s = _now_s()
-        await self._changed.wait()
+        if self._inventory is None:
+            await self._changed.wait()
         while True:
             self._wake.clear()
             self._changed.clear()

@@ -120,7 +120,11 @@ async def _act(  # noqa: PLR0913 - the fields of a command
 
 def _start(plugin: Plugin) -> list[str]:
     plugin._read_state()
-    return [str(error) for _ in range(3) for _, error in plugin._preparer.restore()]
+    errors: list[str] = []
+    for _ in range(3):
+        errors += [str(error) for _, error in plugin._preparer.restore()]
+        plugin._preparer.sweep()
+    return errors
 
 
 def be_quiet() -> None:

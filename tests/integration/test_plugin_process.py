@@ -19,7 +19,7 @@ async def test_it_is_ready_once_registered_and_published(node: PluginNode) -> No
     async with Kubelet.registered(node.registrar) as kubelet:
         assert (kubelet.driver, kubelet.version) == (DRIVER, "v1")
         status, text = await plugin.get("/readyz")
-        assert (status, text) == (200, "registered: ok\npublished: ok\n")
+        assert (status, text) == (200, "registered: ok\npublished: ok\nbackground: ok\n")
     _, metrics = await plugin.get("/metrics")
     for series in ('dra_kubeletplugin_prepare_total{result="error"} 0.0', "dra_kubeletplugin_registered 1.0"):
         assert series in metrics

@@ -79,6 +79,7 @@ def main(directory: Path, *, slow: bool) -> None:
                 preparer.unprepare(a_ref(arguments[0]))
             else:
                 preparer.restore()
+                preparer.sweep()
         except ClaimError as error:
             _say(f"refused {error}")
         else:

@@ -49,6 +49,7 @@ class Node:
         owned = Owned(driver=DRIVER, pool=NODE, slots=16)
         preparer = Preparer(owned, checkpoint=checkpoint, artifacts=artifacts, catalog=Discovery([self.backend()]).read)
         assert preparer.restore() == ()
+        preparer.sweep()
         return preparer
 
     def files(self) -> dict[str, bytes]:

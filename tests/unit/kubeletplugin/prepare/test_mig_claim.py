@@ -123,5 +123,5 @@ def test_a_partition_of_a_claim_whose_record_is_gone_is_swept_and_an_administrat
             path.unlink()
     node.restart()
     for _ in range(3):
-        node.preparer.restore()
+        node.preparer.sweep()
     assert node.layout == [("3g.40gb", 4, 1)]

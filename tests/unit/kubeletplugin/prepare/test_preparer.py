@@ -353,7 +353,7 @@ def test_a_partition_whose_device_was_away_when_its_claim_went_goes_when_it_is_b
     node.backend.devices = (WHOLE, SPLIT)
     assert node.backend.partitions == {PART, second}
     for _ in range(2):
-        assert preparer.restore() == ()
+        preparer.sweep()
     assert node.backend.partitions == {second}
 
 
@@ -369,6 +369,7 @@ def test_a_partition_that_cannot_be_removed_does_not_stop_files_from_being_put_b
         for path in node.cdi_dir.iterdir():
             path.unlink()
         assert preparer.restore() == ()
+        preparer.sweep()
         assert node.resolve(f"uid-1-{WHOLE.name}").device_nodes
 
 
@@ -435,7 +436,7 @@ def test_shim_configs_and_leftovers_without_a_claim_are_swept(node: Node) -> Non
     busy = node.directory / "claims" / ".uid-1.json.partial"
     busy.write_text("{")
     with preparer.working_on("uid-1"):
-        preparer.restore()
+        preparer.sweep()
     assert busy.exists()
     busy.unlink()
     assert node.files() == before

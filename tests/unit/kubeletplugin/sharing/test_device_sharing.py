@@ -191,9 +191,9 @@ def test_a_daemon_without_a_claim_is_stopped_once_it_was_seen_twice(tmp_path: Pa
     node = Node(tmp_path, Strategy.MPS)
     node.daemons.running.add(CARD.name)
     preparer = node.start()
-    preparer.restore()
+    preparer.sweep()
     assert node.daemons.running == {CARD.name}
-    preparer.restore()
+    preparer.sweep()
     assert node.daemons.running == set()
 
 
