@@ -5,6 +5,7 @@ Every failure is a StateError that names the path and what the operating system 
 
 import contextlib
 import fcntl
+import itertools
 import os
 import stat
 from collections.abc import Iterator
@@ -41,12 +42,35 @@ def remove_file(path: Path) -> None:
 
 
 def ensure_directory(path: Path, *, mode: int = 0o755) -> None:
-    """Make a directory and those above it. One that exists must be writable."""
+    """Make a directory and those above it, and sync what names those that were missing. It must be writable."""
     with _named(path):
+        missing = list(itertools.takewhile(lambda each: not each.exists(), (path, *path.parents)))
         path.mkdir(parents=True, exist_ok=True, mode=mode)
+        for each in missing:
+            sync_directory(_FILES, each.parent)
         if not os.access(path, os.W_OK | os.X_OK):
             read_only = os.statvfs(path).f_flag & os.ST_RDONLY
             raise StateError(f"{path}: {'read-only file system' if read_only else 'not writable'}")
+
+
+def sync_names(path: Path) -> None:
+    """Return once the names in a directory are on the disk, whoever put them there and did not come to sync them."""
+    with _named(path):
+        sync_directory(_FILES, path)
+
+
+def sync_way(path: Path) -> None:
+    """Return once a directory is found again after a power cut, whoever made it and those above it.
+
+    That goes as far up as its file system: what is mounted, others keep. So do those whose directories nobody may read.
+    """
+    with _named(path):
+        device = path.stat().st_dev
+        for each in path.resolve().parents:
+            if each.stat().st_dev != device:
+                return
+            with contextlib.suppress(PermissionError):
+                sync_directory(_FILES, each)
 
 
 def remove_directory(path: Path) -> None:

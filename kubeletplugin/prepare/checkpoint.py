@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from dra_driver.errors import StateError, explain_os_error
-from dra_driver.file import ensure_directory, remove_directory, remove_file, write_file
+from dra_driver.file import ensure_directory, remove_directory, remove_file, sync_names, sync_way, write_file
 from kubeletplugin.prepare.index import RecordIndex
 from kubeletplugin.prepare.lock import PATIENCE_S, StateLocks, claim_key
 from kubeletplugin.prepare.record import (
@@ -73,6 +73,7 @@ class Checkpoint:
         Raises StateError if the directory cannot be used at all.
         """
         ensure_directory(self._directory)
+        sync_way(self._directory)
         with self.locks.hold(_OWNER) as hold:
             self._read_directory()
             hold.write_note(self._note)
@@ -188,9 +189,13 @@ class Checkpoint:
             raise
 
     def _read_directory(self) -> None:
-        """Read every record. If that raises StateError, nothing has changed but that corrupt ones were moved."""
+        """Read every record. If that raises StateError, nothing has changed but that corrupt ones were moved.
+
+        What is read is on the disk: who wrote it may have been killed before it was, and now others are told of it.
+        """
         records: list[ClaimRecord] = []
         newer: set[str] = set()
+        sync_names(self._directory)
         try:
             for path in sorted(self._directory.glob("*.json")):
                 try:

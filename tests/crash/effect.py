@@ -18,11 +18,20 @@ from typing import Any, Final
 import aiohttp
 
 from dra_driver.devices.simulated import SimulatedBackend
+from tests.crash.durability import Action
+from tests.crash.journal import Journal
 
 _CALLS: Final = (
     *("write", "pwrite", "fsync", "fdatasync", "fchmod", "chmod", "truncate", "ftruncate"),
     *("replace", "rename", "unlink", "remove", "mkdir", "rmdir", "link", "symlink", "mknod"),
 )
+_ACTIONS: Final = {
+    **dict.fromkeys(("unlink", "remove", "rmdir"), Action.REMOVE),
+    **dict.fromkeys(("replace", "rename"), Action.RENAME),
+    **dict.fromkeys(("fsync", "fdatasync"), Action.SYNC),
+    **dict.fromkeys(("write", "pwrite", "ftruncate"), Action.WRITE),
+    "mkdir": Action.MKDIR,
+}
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
@@ -45,11 +54,14 @@ class Point:
 class Effects:
     """The effects of this process below `folder`, on hardware and on the API server, while `watch` says so.
 
-    `counts` says of each whether it is counted at all.
+    `counts` says of each whether it is counted at all. A journal takes down those on files, watched or not.
     """
 
-    def __init__(self, folder: Path, *, counts: Callable[[str], bool] = lambda _: True) -> None:
+    def __init__(
+        self, folder: Path, *, counts: Callable[[str], bool] = lambda _: True, journal: Journal | None = None
+    ) -> None:
         self.seen: list[str] = []
+        self._journal = journal
         self._counts = counts
         self._folder = folder
         self._point: Point | None = None
@@ -100,9 +112,19 @@ class Effects:
             if self._point == Point(number, Moment.TORN, self._signal) and name in ("write", "pwrite"):
                 call(arguments[0], arguments[1][: len(arguments[1]) // 2], *arguments[2:])
                 end(self._signal)
-            return call(*arguments, **options)
+            answer = call(*arguments, **options)
+            if self._journal is not None:
+                self._take_down(self._journal, name, path, arguments)
+            return answer
 
         return wrapped
+
+    def _take_down(self, journal: Journal, name: str, path: str, arguments: tuple[Any, ...]) -> None:
+        action = _ACTIONS.get(name)
+        if action is Action.WRITE:
+            journal.note_content(path, arguments[0])
+        elif action is not None:
+            journal.note(action, path, (self._inside(arguments[1]) or "") if action is Action.RENAME else "")
 
     def _called(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def called(*arguments: Any, **options: Any) -> Any:
@@ -112,14 +134,16 @@ class Effects:
         return called
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event != "open" or not self._watching or not isinstance(arguments[2], int):
+        if event != "open" or not isinstance(arguments[2], int) or not arguments[2] & _WRITES:
             return
-        if arguments[2] & _WRITES and (path := self._inside(arguments[0])) is not None:
+        if (path := self._inside(arguments[0])) is not None:
             self._notice(f"open {path}")
+            if self._journal is not None and arguments[2] & os.O_CREAT:
+                self._journal.note(Action.CREATE, path)
 
     def _inside(self, path: Any) -> str | None:
-        """Return the path below the folder; None if it is elsewhere, or nothing is watched."""
-        if not self._watching:
+        """Return the path below the folder; None if it is elsewhere, or nobody wants to know."""
+        if not self._watching and self._journal is None:
             return None
         try:
             found = Path(f"/proc/self/fd/{path}").readlink() if isinstance(path, int) else Path(os.fsdecode(path))

@@ -10,14 +10,15 @@ from typing import Final
 from tests.crash.bench import Bench
 from tests.crash.effect import points
 from tests.crash.invariant import check_owned
+from tests.crash.power import PowerCuts
 from tests.crash.publish import CHANGES, run_publish
-from tests.crash.recovery import DEAD, STOPPED, Recovery, Trial
+from tests.crash.recovery import DEAD, STOPPED, Recovery, Trial, find_problems
 from tests.crash.row import Row, describe
 from tests.crash.scenario import OPERATIONS, SCENARIOS, Scenario
 from tests.crash.start import STARTS, run_start
 
-JOBS: Final = len(OPERATIONS) * SCENARIOS + len(STARTS) + len(CHANGES)
-"""How many jobs there are: each operation of each scenario, then the starts, then the changes to publish."""
+JOBS: Final = 2 * len(OPERATIONS) * SCENARIOS + len(STARTS) + len(CHANGES)
+"""How many there are: each operation of each scenario, then starts, changes to publish, and power cuts as the first."""
 
 
 def run_claims(bench: Bench, scenario: Scenario, operation: str, *, is_full: bool = False) -> Row:
@@ -43,7 +44,7 @@ def run_claims(bench: Bench, scenario: Scenario, operation: str, *, is_full: boo
         bench.node.save()
         for name, recovery in DEAD.items():
             bench.node.restore()
-            _try(row, Trial(bench.node, scenario, operation, clean, first), describe(effects, point), name, recovery)
+            _try(row, Trial(bench.node, scenario, operation, clean), describe(effects, point), name, recovery)
     row.states = len(known)
     turns = itertools.cycle(STOPPED)
     for point in points(effects, signal.SIGSTOP):
@@ -59,10 +60,7 @@ def run_claims(bench: Bench, scenario: Scenario, operation: str, *, is_full: boo
 def _try(row: Row, trial: Trial, where: str, name: str, recovery: Recovery) -> None:
     row.trials += 1
     found = [f"at once: {problem}" for problem in check_owned(trial.node.look())]
-    try:
-        found += recovery(trial)
-    except Exception as error:  # noqa: BLE001 - a trial that cannot go on is a problem of its own
-        found.append(f"{type(error).__name__}: {error}")
+    found += find_problems(trial, recovery)
     row.problems += (f"{row.operation} {row.subject}, {where}, then {name}: {problem}" for problem in found)
 
 
@@ -78,6 +76,7 @@ def run_all(folder: Path, chosen: list[int], *, is_full: bool) -> Iterator[Row]:
             ),
             *(partial(run_start, bench, subject) for subject in STARTS),
             *(partial(run_publish, bench, subject) for subject in CHANGES),
+            *(PowerCuts(bench, scenario, operation).run for scenario in bench.scenarios for operation in OPERATIONS),
         ]
         assert len(jobs) == JOBS
         for number in chosen:

@@ -5,12 +5,16 @@ import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from kubeletplugin.setting import BackendName, Settings, SimulatedSettings
+from tests.crash.durability import Survivors
+from tests.crash.journal import Journal, write_survivors
 from tests.support.builder import DRIVER, NODE
 
 _RANDOM = re.compile(r"[0-9a-f]{16}(?=\.tmp)")
+
+State: TypeAlias = frozenset[tuple[str, bytes | None]]
 
 PROFILE = """
 description: two cards that are shared and one that is partitioned
@@ -57,7 +61,9 @@ class Node:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.disk = folder / "disk"
+        self.journal = Journal(folder / "journal", self.disk)
         self._saved = folder / "saved"
+        self._saved_journal = folder / "saved-journal"
         (folder / "profile.yaml").write_text(PROFILE, encoding="utf-8")
         self.overrides = folder / "overrides.yaml"
         self.settings = Settings(
@@ -84,29 +90,48 @@ class Node:
         self.settings.registry_dir.mkdir(parents=True)
         self.overrides.write_text("", encoding="utf-8")
         self.settings.boot_id_path.write_text("first-boot", encoding="utf-8")
+        self.journal.begin()
 
-    def reboot(self) -> None:
+    def reboot(self, boot_id: str = "second-boot") -> None:
         """Lose what a boot takes: CDI specs, device nodes, partitions, and the kernel's name of the boot."""
-        self.settings.boot_id_path.write_text("second-boot", encoding="utf-8")
-        for folder in (self.settings.cdi_dir, self.disk / "dev", self.partitions_dir):
+        self.settings.boot_id_path.write_text(boot_id, encoding="utf-8")
+        for folder in self._passing:
             shutil.rmtree(folder, ignore_errors=True)
+        self.journal.begin()
+
+    @property
+    def _passing(self) -> tuple[Path, ...]:
+        """The folders that no boot outlive."""
+        return self.settings.cdi_dir, self.disk / "dev", self.partitions_dir
+
+    def lay(self, survivors: Survivors, *, boot_id: str = "first-boot") -> None:
+        """Make this what is on the disk, which is durable if the journal says so."""
+        shutil.rmtree(self.disk)
+        self.disk.mkdir()
+        write_survivors(self.disk, survivors)
+        self.settings.boot_id_path.write_text(boot_id, encoding="utf-8")
+
+    def stays(self, name: str) -> bool:
+        """Whether a file or folder outlives a boot."""
+        return not f"{name}/".startswith(tuple(f"{self._short(path)}/" for path in self._passing))
 
     def save(self) -> None:
         """Keep what is on the disk, to be put back as often as wanted. Sockets and device nodes are no state."""
         shutil.rmtree(self._saved, ignore_errors=True)
         shutil.copytree(self.disk, self._saved, ignore=_no_files)
+        shutil.copy(self.journal.path, self._saved_journal)
 
     def restore(self) -> None:
         """Put back what was kept."""
         shutil.rmtree(self.disk)
         shutil.copytree(self._saved, self.disk)
+        shutil.copy(self._saved_journal, self.journal.path)
         self.settings.boot_id_path.write_text("first-boot", encoding="utf-8")
 
-    def state(self) -> frozenset[tuple[str, bytes]]:
-        """Return every file and folder with its content; two equal states have the same future."""
-        return frozenset(
-            (_RANDOM.sub("", self._short(path)), path.read_bytes() if path.is_file() else b"")
-            for path in self.disk.rglob("*")
+    def state(self) -> State:
+        """Return what is on the disk, see `find_state`."""
+        return find_state(
+            {self._short(path): path.read_bytes() if path.is_file() else None for path in self.disk.rglob("*")}
         )
 
     def look(self) -> View:
@@ -136,6 +161,16 @@ class Node:
 
     def _short(self, path: Path) -> str:
         return str(path.relative_to(self.disk))
+
+
+def find_state(files: Survivors) -> State:
+    """Return all that matters of files and folders: two disks with equal states have the same future.
+
+    What is another in each run does not matter: a part of the names of temporary files, and who had a lock.
+    """
+    return frozenset(
+        (_RANDOM.sub("", name), b"" if name.endswith("/.lock") else content) for name, content in files.items()
+    )
 
 
 def _no_files(folder: str, names: list[str]) -> list[str]:

@@ -24,13 +24,13 @@ class Clean:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One death: `operation` of a scenario's claim, in the process `first`."""
+    """One death: `operation` of a scenario's claim, in the process `first`, if that is only stopped."""
 
     node: Node
     scenario: Scenario
     operation: str
     clean: Clean
-    first: Session
+    first: Session | None = None
 
     def check_answer(self, operation: str, answer: Any) -> Iterator[str]:
         """Yield what is wrong with an answer, and with what is there after it."""
@@ -67,6 +67,16 @@ class Trial:
 
 
 Recovery = Callable[[Trial], Iterator[str]]
+
+
+def find_problems(trial: Trial, recovery: Recovery) -> list[str]:
+    """Return what a recovery finds; a trial that cannot go on is a problem of its own."""
+    found: list[str] = []
+    try:
+        found.extend(recovery(trial))
+    except Exception as error:  # noqa: BLE001 - whatever it is
+        found.append(f"{type(error).__name__}: {error}")
+    return found
 
 
 def retry(trial: Trial) -> Iterator[str]:
@@ -121,19 +131,20 @@ DEAD: dict[str, Recovery] = {
 
 
 def _take_over(trial: Trial, operation: str, then: int) -> Iterator[str]:
-    second = Session(trial.node)
+    first, second = trial.first, Session(trial.node)
+    assert first is not None
     try:
         second.child.tell("start")
         second.begin(operation, trial.scenario.ref)
         second.child.hears(STOPPED_S)
-        trial.first.child.send(then)
+        first.child.send(then)
         if then == signal.SIGCONT:
-            trial.first.child.hear()
+            first.child.hear()
         else:
-            trial.first.child.wait()
+            first.child.wait()
         second.child.hear()  # about its start
         yield from trial.check_answer(operation, second.child.hear())
-        trial.first.close()
+        first.close()
         yield from trial.finish(second, operation)
     finally:
         second.close()

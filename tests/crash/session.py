@@ -75,7 +75,7 @@ def started(node: Node) -> Iterator[Session]:
 
 async def _serve(channel: socket.socket, node: Node) -> None:
     be_quiet()
-    effects = Effects(node.disk)
+    effects = Effects(node.disk, journal=node.journal)
     effects.install()
     settings = node.settings
     credential = await Credential.load(settings.kubeconfig)
