@@ -22,7 +22,6 @@ from dra_driver.kube.client import ApiClient
 from dra_driver.kube.credential import Credential
 from dra_driver.kube.event import EventRecorder
 from dra_driver.process import build_registry, stop_signals
-from kubeletplugin.advice import Advice
 from kubeletplugin.background import Background, Task
 from kubeletplugin.boot import read_boot_id
 from kubeletplugin.catalog import Catalog
