@@ -22,6 +22,7 @@ from dra_driver.kube.client import ApiClient
 from dra_driver.kube.credential import Credential
 from dra_driver.kube.event import EventRecorder
 from dra_driver.process import build_registry, stop_signals
+from kubeletplugin.advice import Advice
 from kubeletplugin.background import Background, Task
 from kubeletplugin.boot import read_boot_id
 from kubeletplugin.catalog import Catalog
@@ -109,6 +110,7 @@ class Plugin:
         )
         self._discovery = Discovery(backends, settings.sharing_policy, self._judge)
         self._inventory = Inventory()
+        self._advice = Advice(settings, self._events.warn)
         self._checkpoint = Checkpoint(settings.claims_dir)
         self._names = Names(settings.driver_name)
         self._artifacts = self._build_artifacts()
@@ -293,6 +295,7 @@ class Plugin:
         before, self._inventory = self._inventory, catalog.inventory
         for change in diff_health(before, self._inventory, self._judge.take_fallen()):
             self._tell_health(change)
+        self._advice.tell(self._inventory)
         self._metrics.set_health({device.name: device.health is None for device in self._inventory.devices})
         self._publisher.set_inventory(self._inventory)
         self._health_streams.set_inventory(self._inventory)

@@ -128,7 +128,6 @@ def run(  # noqa: PLR0913  a flag each
     ignore_xids: Annotated[
         list[int] | None,
         typer.Option(
-            min=1,
             metavar="<number>",
             help="An XID (an error by NVIDIA's number) after which a device stays well. May be given several times.",
         ),

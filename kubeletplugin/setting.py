@@ -1,6 +1,5 @@
 """Everything the plugin can be told, checked before anything starts."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -30,6 +29,14 @@ from kubeletplugin.sharing.mps_edits import MpsFolders
 
 DEFAULT_DRIVER = "accel.dra-driver.io"
 DEFAULT_NAMESPACE = "dra-driver"
+
+SLOTS_MAX = 10_000
+INTERVAL_MIN_S, INTERVAL_MAX_S = 0.01, 86_400
+HOLD_MAX_S = 31_536_000
+XID_MAX = 1_000_000
+
+_SHOWN_MAX = 24
+"""So many digits of a number that is too large are enough."""
 
 
 class BackendName(StrEnum):
@@ -157,13 +164,8 @@ def _problems(settings: Settings) -> Iterator[str]:
         yield f"--backend: none given, want {' or '.join(repr(each.value) for each in BackendName)}"
     if BackendName.SIMULATED in settings.backends and settings.simulated is None:
         yield "--simulated-profile: not given, want a profile for the backend 'simulated'"
-    if settings.slots < 1:
-        yield f"--slots: {settings.slots} sharers of one device, want at least 1"
-    if not 0 < settings.discovery_interval_s < math.inf:
-        yield f"--discovery-interval: {settings.discovery_interval_s} seconds, want more than 0"
+    yield from _number_problems(settings)
     yield from _policy_problems(settings)
-    if not 0 <= settings.recovery_hold_s < math.inf:
-        yield f"--recovery-hold: {settings.recovery_hold_s} seconds, want at least 0"
     for socket in (settings.service_socket, settings.registration_socket):
         if (length := len(str(socket).encode())) > SOCKET_PATH_LIMIT:
             yield f"{socket}: {length} bytes, want a socket path of at most {SOCKET_PATH_LIMIT}; shorten --kubelet-dir"
@@ -171,6 +173,25 @@ def _problems(settings: Settings) -> Iterator[str]:
         parse_http_address(settings.http_address)
     except SettingError as error:
         yield str(error)
+
+
+def _number_problems(settings: Settings) -> Iterator[str]:
+    """Numbers without sense, or beyond what clocks and the API can take. What is no number is in no range."""
+    for flag, value, unit, least, most in (
+        ("--slots", settings.slots, "sharers of one device", 1, SLOTS_MAX),
+        ("--discovery-interval", settings.discovery_interval_s, "seconds", INTERVAL_MIN_S, INTERVAL_MAX_S),
+        ("--recovery-hold", settings.recovery_hold_s, "seconds", 0, HOLD_MAX_S),
+    ):
+        if not least <= value <= most:
+            yield f"{flag}: {_cut(value)} {unit}, want {least} to {most}"
+    for xid in settings.ignore_xids:
+        if not 1 <= xid <= XID_MAX:
+            yield f"--ignore-xids: {_cut(xid)}, want a number of an XID, 1 to {XID_MAX}"
+
+
+def _cut(number: float) -> str:
+    text = str(number)
+    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."
 
 
 def _policy_problems(settings: Settings) -> Iterator[str]:

@@ -5,13 +5,13 @@
 - `dynamic`: every partition that is possible is offered, made when a claim that has it is prepared, and removed after.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, assert_never
 
 from dra_driver.devices.model import Device, Partition
-from dra_driver.devices.override import find_override, parse_overrides
+from dra_driver.devices.override import explain_overrides, find_override, parse_overrides
 
 
 class PartitionMode(StrEnum):
@@ -24,6 +24,9 @@ class PartitionMode(StrEnum):
 
 DEFAULT_PARTITION_MODE: Final = PartitionMode.DYNAMIC
 """Every possible partition is a device, as long as nobody says otherwise: it costs nothing until a claim has one."""
+
+
+_FLAG_OF: Final = "--partitions-of"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +43,20 @@ class PartitionPolicy:
 
 def parse_partition_policy(default: PartitionMode, overrides: Iterable[str]) -> PartitionPolicy:
     """Read overrides of the form `<device name, UUID or serial>=<mode>`. Raises SettingError, see `parse_overrides`."""
-    devices = parse_overrides(overrides, PartitionMode, flag="--partitions-of", kind="mode")
+    devices = parse_overrides(overrides, PartitionMode, flag=_FLAG_OF, kind="mode")
     return PartitionPolicy(default=default, devices=devices)
+
+
+def explain_policy(policy: PartitionPolicy, devices: Sequence[Device]) -> Iterator[str]:
+    """Say what of a policy comes to nothing with these devices, as their modes leave them."""
+    yield from explain_overrides(policy.devices, devices, flag=_FLAG_OF)
+    for device in devices:
+        if find_override(device, policy.devices) is not PartitionMode.DYNAMIC:
+            continue
+        if not device.partitions:
+            yield f"{_FLAG_OF}: device {device.name}: it has no partitions, want one that can be cut now"
+        elif device.has_permanent:
+            yield f"{_FLAG_OF}: device {device.name}: an administrator has made partitions of it, it offers no others"
 
 
 def plan_partitions(device: Device, mode: PartitionMode) -> Device:

@@ -3,15 +3,18 @@
 Pure. What a device cannot do is not published: it falls back to the shim, or to what its backend says of it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
 from dra_driver.api.config_v1alpha1 import Strategy
 from dra_driver.devices.model import Device, Inventory, ShareEnforcement
-from dra_driver.devices.override import find_override, parse_overrides
+from dra_driver.devices.override import explain_overrides, find_override, parse_overrides
 
 DEFAULT_STRATEGY: Final = Strategy.SHIM
+
+_FLAG: Final = "--sharing-strategy"
+_FLAG_OF: Final = "--sharing-strategy-of"
 
 _MPS_CAPABILITY_MIN: Final = 7
 """Volta: since then clients have address spaces and limits of their own."""
@@ -35,13 +38,33 @@ def parse_sharing_policy(default: Strategy, overrides: Iterable[str]) -> Sharing
 
     Raises SettingError, see `parse_overrides`.
     """
-    devices = parse_overrides(overrides, Strategy, flag="--sharing-strategy-of", kind="strategy")
+    devices = parse_overrides(overrides, Strategy, flag=_FLAG_OF, kind="strategy")
     return SharingPolicy(default=default, devices=devices)
 
 
 def apply_policy(inventory: Inventory, policy: SharingPolicy) -> Inventory:
     """Return the inventory with the strategy of every device, and who holds a share to its limits under it."""
     return replace(inventory, devices=tuple(_with_strategy(device, policy) for device in inventory.devices))
+
+
+def explain_policy(policy: SharingPolicy, devices: Sequence[Device], *, unenforced: bool) -> Iterator[str]:
+    """Say what of a policy comes to nothing with these devices. `unenforced` is `--share-unenforced`."""
+    yield from explain_overrides(policy.devices, devices, flag=_FLAG_OF)
+    own = [(device, find_override(device, policy.devices)) for device in devices]
+    for device, strategy in own:
+        if strategy is not None and (problem := explain_unsupported(strategy, device)) is not None:
+            yield f"{_FLAG_OF}: device {device.name}: {problem}; its strategy stays {Strategy.SHIM}"
+    problems = [explain_unsupported(policy.default, device) for device, strategy in own if strategy is None]
+    if problems and None not in problems:
+        why = f"no device of this node knows {policy.default}: {problems[0]}"
+        yield f"{_FLAG}: {why}; their strategy stays {Strategy.SHIM}"
+    if not unenforced:
+        used = {policy.find_strategy(device) for device in devices}
+        for strategy in sorted(used & {Strategy.TIME_SLICING, Strategy.NONE}):
+            yield (
+                f"{_FLAG}: {strategy} limits no shares, so devices that have it are given to one claim at a time, "
+                "want --share-unenforced to have them shared"
+            )
 
 
 def explain_unsupported(strategy: Strategy, device: Device) -> str | None:

@@ -15,6 +15,7 @@ from dra_driver.errors import SettingError
 
 _RELEASED_S = 1
 _JITTER = 1.2
+_LONGEST_S = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +32,11 @@ class Terms:
     retry_period_s: float = 2.0
 
     def __post_init__(self) -> None:
-        if not self.lease_duration_s > self.renew_deadline_s > _JITTER * self.retry_period_s > 0:
+        if not _LONGEST_S >= self.lease_duration_s > self.renew_deadline_s > _JITTER * self.retry_period_s > 0:
             raise SettingError(
                 f"leader election: lease duration {self.lease_duration_s:g} s, renew deadline "
-                f"{self.renew_deadline_s:g} s, retry period {self.retry_period_s:g} s, want lease duration > renew "
-                f"deadline > {_JITTER:g} times retry period > 0"
+                f"{self.renew_deadline_s:g} s, retry period {self.retry_period_s:g} s, want {_LONGEST_S} >= lease "
+                f"duration > renew deadline > {_JITTER:g} times retry period > 0"
             )
 
     @property
