@@ -60,7 +60,7 @@ class Mig:
         self._cards: dict[str, tuple[tuple[GpuProfile, ...], Placements]] = {}
 
     def read(self, device: Device) -> tuple[Device, tuple[LeftOut, ...]]:
-        """Return a card with its partitions, those that it has and those that its mode lets it have. Changes nothing.
+        """Return a card with its partitions: those that it has, and those that its mode lets it have.
 
         Beside it what of the card cannot be offered: instances that somebody cut in a way that is no partition.
         """
@@ -69,6 +69,7 @@ class Mig:
             enabled = read_mig_enabled(self._nvml, card)
             if enabled is None:
                 return device, ()
+            self._forget_left(device, card)
             left_out: tuple[LeftOut, ...] = ()
             if enabled:
                 device, left_out = self._read_existing(device, card)
@@ -87,15 +88,19 @@ class Mig:
                 self._apply_instance(device, card, partition)
 
     def undo(self, device: Device, partition: Partition) -> None:
-        """Remove a partition that `apply` made, or began to. Gone already, or not ours, is success."""
+        """Remove a partition that `apply` made, or began to. Gone already, or not ours, is success.
+
+        So is a card that does not answer: should it come back with the partition, that is still known for ours.
+        """
         name = device.partition_name(partition)
         with device_errors(f"partition {name}"), self._notes.locked():
             ours = self._notes.find(name) is not None
             if not ours and self._notes.find(device.name) is None:
                 return
             card = self._find_card_or_none(device)
-            if ours and card is not None and read_mig_enabled(self._nvml, card):
-                self._undo_instance(device, card, partition)
+            if ours and not self._try_undo_instance(device, card, partition):
+                self._notes.leave(name)
+                return
             self._notes.remove(name)
             if card is not None:
                 self._switch.try_off(device, card, self._has_instances)
@@ -104,8 +109,10 @@ class Mig:
         """Make a card usable whole: MIG mode goes off, if this driver switched it on. Off already is success."""
         with device_errors(f"device {device.name}"), self._notes.locked():
             card = self._find_card(device)
-            if not read_mig_enabled(self._nvml, card):
+            enabled = read_mig_enabled(self._nvml, card)
+            if enabled is False:
                 self._switch.forget(device)
+            if not enabled:
                 return
             read, left_out = self._read_existing(device, card)
             if left_out or read.has_permanent:
@@ -157,6 +164,22 @@ class Mig:
             tuple(left_out),
         )
 
+    def _forget_left(self, device: Device, card: Handle) -> None:
+        """Drop the notes of what is left, and of which the card has nothing."""
+        if not self._notes.find_left(f"{device.name}-"):
+            return
+        with self._notes.locked():
+            left = self._notes.find_left(f"{device.name}-")
+            enabled = read_mig_enabled(self._nvml, card)
+            _, placements = self._find_placements(device, card)
+            for partition in placements.partitions:
+                if (name := device.partition_name(partition)) in left and (
+                    enabled is False or (enabled and self._find_instance(device, card, partition) is None)
+                ):
+                    self._notes.remove(name)
+            if enabled is False:
+                self._switch.forget(device)
+
     def _apply_instance(self, device: Device, card: Handle, partition: Partition) -> None:
         name = device.partition_name(partition)
         found = self._find_instance(device, card, partition)
@@ -181,14 +204,11 @@ class Mig:
 
     def _note_made(self, name: str, made: MigDevice) -> None:
         note = self._notes.find(name)
-        if note is None or note.uuid != made.uuid:
+        if note is None or note.uuid != made.uuid or note.left:
             self._notes.write(name, made.uuid)
 
     def _create(self, device: Device, card: Handle, partition: Partition) -> GpuInstance:
-        profiles, _ = self._find_placements(device, card)
-        profile = next((each for each in profiles if each.name == partition.profile), None)
-        if profile is None:
-            raise DeviceError(f"device {device.name}: has no MIG profile {partition.profile}")
+        profile = self._require_profile(device, card, partition)
         placement = pynvml.c_nvmlGpuInstancePlacement_t(partition.start, partition.size)
         handle = self._nvml.nvmlDeviceCreateGpuInstanceWithPlacement(card, profile.id, ctypes.byref(placement))
         return read_gpu_instance(self._nvml, handle)
@@ -199,8 +219,18 @@ class Mig:
         try:
             self._undo_instance(device, card, partition)
             self._notes.remove(name)
-        except (pynvml.NVMLError, StateError) as error:
+        except (pynvml.NVMLError, DeviceError, StateError) as error:
             log.warning("partition half made", device=name, error=explain_error(error))
+
+    def _try_undo_instance(self, device: Device, card: Handle | None, partition: Partition) -> bool:
+        """Whether the card is without the instance now. It may not answer, or deny that it could have such a one."""
+        if card is None or (enabled := read_mig_enabled(self._nvml, card)) is None:
+            return False
+        if enabled:
+            if self._find_profile(device, card, partition) is None:
+                return False
+            self._undo_instance(device, card, partition)
+        return True
 
     def _undo_instance(self, device: Device, card: Handle, partition: Partition) -> None:
         """Destroy the instance of a partition, if there is one that is ours."""
@@ -221,10 +251,19 @@ class Mig:
             return False
         return note.uuid is None or not devices or devices[0].uuid == note.uuid
 
-    def _find_instance(self, device: Device, card: Handle, partition: Partition) -> GpuInstance | None:
+    def _find_profile(self, device: Device, card: Handle, partition: Partition) -> GpuProfile | None:
         profiles, _ = self._find_placements(device, card)
-        wanted = [profile for profile in profiles if profile.name == partition.profile]
-        existing = read_gpu_instances(self._nvml, card, wanted)
+        return next((each for each in profiles if each.name == partition.profile), None)
+
+    def _require_profile(self, device: Device, card: Handle, partition: Partition) -> GpuProfile:
+        profile = self._find_profile(device, card, partition)
+        if profile is None:
+            raise DeviceError(f"device {device.name}: has no MIG profile {partition.profile}")
+        return profile
+
+    def _find_instance(self, device: Device, card: Handle, partition: Partition) -> GpuInstance | None:
+        """The instance of a partition. None is what the card says, and never that it does not know the profile."""
+        existing = read_gpu_instances(self._nvml, card, [self._require_profile(device, card, partition)])
         return next((each for each in existing if each.start == partition.start), None)
 
     def _find_mig_device(self, card: Handle, instance: GpuInstance) -> MigDevice | None:

@@ -3,6 +3,9 @@
 NVML has no labels, so nothing on a card tells whose an instance is. An instance of which there is no note was made by
 somebody else, and is theirs. The name of a file is the partition's, or a whole card's that was switched to MIG mode.
 Instances end with a reboot, so notes of another boot count for nothing: by then somebody else may have made the same.
+
+A note goes only when the card was seen without the instance. One that is to be removed while the card does not answer,
+or denies what it had, is kept, marked as left: should the instance be there after all, it is still known for ours.
 """
 
 import contextlib
@@ -19,10 +22,14 @@ _SUFFIX: Final = ".json"
 
 
 class MigNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`uuid` is the MIG device's once it was made whole; None before, and for a card's mode."""
+    """`uuid` is the MIG device's once it was made whole; None before, and for a card's mode.
+
+    `left` is what nobody uses any more, and what the card was not seen without yet.
+    """
 
     boot: str
     uuid: str | None = None
+    left: bool = False
 
 
 class MigNotes:
@@ -54,6 +61,20 @@ class MigNotes:
     def write(self, name: str, uuid: str | None = None) -> None:
         """Note that something is made, or about to be; once this returns it outlives a power cut."""
         write_file(self._path(name), msgspec.json.encode(MigNote(boot=self._boot_id, uuid=uuid)), mode=0o600)
+
+    def leave(self, name: str) -> None:
+        """Keep the note of what nobody uses any more, until the card is seen without it. None there is success."""
+        if (note := self.find(name)) is not None and not note.left:
+            write_file(self._path(name), msgspec.json.encode(msgspec.structs.replace(note, left=True)), mode=0o600)
+
+    def find_left(self, prefix: str) -> frozenset[str]:
+        """The names, of those that begin so, whose notes are left."""
+        try:
+            names = [path.name.removesuffix(_SUFFIX) for path in self._directory.glob(f"{prefix}*{_SUFFIX}")]
+        except OSError as error:
+            raise StateError(f"{self._directory}: {explain_os_error(error)}") from error
+        notes = ((name, self.find(name)) for name in names)
+        return frozenset(name for name, note in notes if note is not None and note.left)
 
     def remove(self, name: str) -> None:
         """Forget it. Gone already is success."""

@@ -57,7 +57,7 @@ _ABSENT: Final = (pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_INVALID_ARG
 
 
 def read_mig_enabled(nvml: Library, card: Handle) -> bool | None:
-    """Whether the card is in MIG mode now; None for one that has none."""
+    """Whether the card is in MIG mode now; None for one that tells of none."""
     try:
         current, _ = nvml.nvmlDeviceGetMigMode(card)
     except pynvml.NVMLError as error:

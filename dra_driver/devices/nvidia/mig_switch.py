@@ -46,7 +46,10 @@ class MigSwitch:
     @contextlib.contextmanager
     def held_on(self, device: Device, card: Handle, has_instances: HasInstances) -> Iterator[None]:
         """Switch the mode on, if need be, and off again if what follows fails. Raises DeviceError if it stays off."""
-        switched = not read_mig_enabled(self._nvml, card)
+        enabled = read_mig_enabled(self._nvml, card)
+        if enabled is None:
+            raise DeviceError(f"device {device.name}: does not tell its MIG mode")
+        switched = not enabled
         if switched:
             self._apply_on(device, card)
         try:
@@ -73,9 +76,10 @@ class MigSwitch:
         try:
             if self._notes.find(device.name) is None:
                 return
-            if not read_mig_enabled(self._nvml, card):
+            enabled = read_mig_enabled(self._nvml, card)
+            if enabled is False:
                 self.forget(device)
-            elif not has_instances(device, card):
+            elif enabled and not has_instances(device, card):
                 self.apply_off(device, card)
         except (pynvml.NVMLError, DeviceError, StateError) as error:
             log.warning("MIG mode stays on", device=device.name, error=explain_error(error))
@@ -125,7 +129,7 @@ class MigSwitch:
         """Leave no change pending that a later reset would bring about."""
         try:
             self._nvml.nvmlDeviceSetMigMode(card, pynvml.NVML_DEVICE_MIG_DISABLE)
-            if not read_mig_enabled(self._nvml, card):
+            if read_mig_enabled(self._nvml, card) is False:
                 self._notes.remove(device.name)
         except (pynvml.NVMLError, StateError) as error:
             log.warning("MIG mode half switched", device=device.name, error=explain_error(error))

@@ -29,6 +29,7 @@ class Effects:
     names: list[str] = field(default_factory=list)
     fail_at: int | None = None
     kill_at: int | None = None
+    error: int = pynvml.NVML_ERROR_UNKNOWN
 
     def reach(self, name: str) -> None:
         self.names.append(name)
@@ -36,7 +37,7 @@ class Effects:
         if self.kill_at == self.count - 1:
             raise KilledError
         if self.fail_at == self.count - 1:
-            raise pynvml.NVMLError(pynvml.NVML_ERROR_UNKNOWN)
+            raise pynvml.NVMLError(self.error)
 
 
 class CountedNvml(FakeNvml):
@@ -60,6 +61,10 @@ class CountedNotes(MigNotes):
         self.effects = effects
         self.directory = directory
         self.boot_id = boot_id
+
+    def leave(self, name: str) -> None:
+        self._reach("leave")
+        super().leave(name)
 
     def write(self, name: str, uuid: str | None = None) -> None:
         self._reach("write")
@@ -107,6 +112,16 @@ class MigBench:
     def layout(self) -> list[tuple[str, int, int]]:
         return self.nvml.layout(self.gpu)
 
+    @property
+    def existing(self) -> list[tuple[str, int, bool, bool]]:
+        """The partitions that there are, as the driver reads them: whether permanent, whether offered."""
+        return [(p.profile, p.start, p.permanent, p.offered) for p in self.read().partitions if p.uuid is not None]
+
+    @property
+    def modes(self) -> tuple[bool, bool]:
+        """Whether the card is in MIG mode, and whether it will be after a reset."""
+        return self.gpu.mig_enabled, self.gpu.mig_pending
+
     def restart(self) -> Mig:
         self.mig = Mig(self.nvml, self.open_notes(), PartitionPolicy(default=self.mode), pause=self._pause)
         return self.mig
@@ -142,9 +157,16 @@ class MigBench:
     def notes(self) -> list[str]:
         return sorted(path.name for path in self.directory.glob("*.json"))
 
-    def run(self, call: Callable[[], Any], *, fail_at: int | None = None, kill_at: int | None = None) -> Effects:
+    def run(
+        self,
+        call: Callable[[], Any],
+        *,
+        fail_at: int | None = None,
+        kill_at: int | None = None,
+        error: int = pynvml.NVML_ERROR_UNKNOWN,
+    ) -> Effects:
         """Do something with one effect that fails, or is never reached; returns what was reached."""
-        effects = Effects(fail_at=fail_at, kill_at=kill_at)
+        effects = Effects(fail_at=fail_at, kill_at=kill_at, error=error)
         self.nvml.effects = effects
         self.restart()
         try:
