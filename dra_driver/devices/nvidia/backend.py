@@ -43,7 +43,7 @@ class NvidiaBackend:
 
     A card that was read once and is not readable any more stays, unhealthy; one that never was is left out.
     What this driver makes of MIG, and the XIDs that NVML told of, are noted in `state_dir` and belong to the boot with
-    that id.
+    that id; while it is unknown (None) no partition is made.
     `ignored_xids` leave a card well, whatever they mean.
     """
 
@@ -54,7 +54,7 @@ class NvidiaBackend:
         host: Host | None = None,
         *,
         state_dir: Path,
-        boot_id: str,
+        boot_id: str | None,
         partitions: PartitionPolicy | None = None,
         ignored_xids: frozenset[int] = frozenset(),
         load: Load = load_library,
@@ -65,9 +65,9 @@ class NvidiaBackend:
         self._notes = MigNotes(state_dir / "mig", boot_id=boot_id)
         self._policy = partitions or PartitionPolicy()
         self._reading = threading.Lock()
-        notes = XidNotes(state_dir / "xid", boot_id=boot_id)
+        notes = XidNotes(state_dir / "xid", boot_id=boot_id or "")
         self._xids = XidWatch(notes)
-        self._census = Census(self._host.sysfs, notes, boot_id, ignored_xids)
+        self._census = Census(self._host.sysfs, notes, boot_id or "", ignored_xids)
         self._mig: Mig | None = None
         self._last = Inventory()
 

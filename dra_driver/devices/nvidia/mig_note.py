@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from dra_driver.errors import StateError, explain_os_error
-from dra_driver.file import hold_directory, remove_file, write_file
+from dra_driver.file import hold_directory, read_names, remove_file, write_file
 
 _SUFFIX: Final = ".json"
 
@@ -33,9 +33,12 @@ class MigNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class MigNotes:
-    """Notes in a directory, of one boot. Raises StateError if the directory cannot be read or written."""
+    """Notes in a directory, of one boot. Raises StateError if the directory cannot be read or written.
 
-    def __init__(self, directory: Path, *, boot_id: str) -> None:
+    Where the boot is not known (None) there are no notes, and none can be written: nothing could tell whose they are.
+    """
+
+    def __init__(self, directory: Path, *, boot_id: str | None) -> None:
         self._directory = directory
         self._boot_id = boot_id
 
@@ -60,25 +63,27 @@ class MigNotes:
 
     def write(self, name: str, uuid: str | None = None) -> None:
         """Note that something is made, or about to be; once this returns it outlives a power cut."""
-        write_file(self._path(name), msgspec.json.encode(MigNote(boot=self._boot_id, uuid=uuid)), mode=0o600)
+        if self._boot_id is None:
+            raise StateError("boot id: unknown, want it readable, since what is made of MIG ends with the boot")
+        self._write(name, MigNote(boot=self._boot_id, uuid=uuid))
 
     def leave(self, name: str) -> None:
         """Keep the note of what nobody uses any more, until the card is seen without it. None there is success."""
         if (note := self.find(name)) is not None and not note.left:
-            write_file(self._path(name), msgspec.json.encode(msgspec.structs.replace(note, left=True)), mode=0o600)
+            self._write(name, msgspec.structs.replace(note, left=True))
 
     def find_left(self, prefix: str) -> frozenset[str]:
         """The names, of those that begin so, whose notes are left."""
-        try:
-            names = [path.name.removesuffix(_SUFFIX) for path in self._directory.glob(f"{prefix}*{_SUFFIX}")]
-        except OSError as error:
-            raise StateError(f"{self._directory}: {explain_os_error(error)}") from error
-        notes = ((name, self.find(name)) for name in names)
+        files = (file for file in read_names(self._directory) if file.startswith(prefix) and file.endswith(_SUFFIX))
+        notes = ((file.removesuffix(_SUFFIX), self.find(file.removesuffix(_SUFFIX))) for file in files)
         return frozenset(name for name, note in notes if note is not None and note.left)
 
     def remove(self, name: str) -> None:
         """Forget it. Gone already is success."""
         remove_file(self._path(name))
+
+    def _write(self, name: str, note: MigNote) -> None:
+        write_file(self._path(name), msgspec.json.encode(note), mode=0o600)
 
     def _path(self, name: str) -> Path:
         return self._directory / f"{name}{_SUFFIX}"

@@ -26,6 +26,28 @@ def test_a_note_of_another_boot_is_none(tmp_path: Path) -> None:
     assert MigNotes(tmp_path, boot_id="two").find("gpu-1") is None
 
 
+def test_there_are_no_notes_while_the_boot_is_not_known(tmp_path: Path) -> None:
+    MigNotes(tmp_path, boot_id="one").write("gpu-1")
+    notes = MigNotes(tmp_path, boot_id=None)
+    assert notes.find("gpu-1") is None
+    with pytest.raises(StateError, match="boot id: unknown, want it readable"):
+        notes.write("gpu-2")
+    assert [path.name for path in tmp_path.glob("*.json")] == ["gpu-1.json"]
+
+
+def test_what_is_left_is_found_by_the_beginning_of_its_name(tmp_path: Path) -> None:
+    notes = MigNotes(tmp_path, boot_id="one")
+    for name in ("gpu-1", "gpu-1-a", "gpu-1-b", "gpu-2-a"):
+        notes.write(name, "MIG-1")
+    for name in ("gpu-1-a", "gpu-2-a", "gpu-1-nothing"):
+        notes.leave(name)
+    assert notes.find_left("gpu-1-") == {"gpu-1-a"}
+    assert notes.find("gpu-1-a") == MigNote(boot="one", uuid="MIG-1", left=True)
+    notes.write("gpu-1-a", "MIG-1")
+    assert notes.find_left("gpu-1-") == frozenset()
+    assert MigNotes(tmp_path / "gone", boot_id="one").find_left("gpu-1-") == frozenset()
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[]", b'{"boot": 1}', b'{"uuid": "MIG-1"}'])
 def test_a_note_that_cannot_be_understood_is_none(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "gpu-1.json").write_bytes(content)

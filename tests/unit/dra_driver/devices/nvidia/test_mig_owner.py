@@ -120,3 +120,11 @@ def test_existing_instances_are_offered_by_the_static_mode(
     a100.restart()
     assert [each for each in a100.existing if each[3]] == offered
     assert not a100.read().offered_whole
+
+
+def test_nothing_is_made_while_nobody_can_tell_for_how_long_it_will_be_ours(bench: MigBench) -> None:
+    partition = bench.partition()
+    bench.boot_id = None
+    with pytest.raises(DeviceError, match="boot id: unknown"):
+        bench.restart().apply(bench.card, partition)
+    assert (bench.layout, bench.notes(), bench.modes) == ([], [], (bench.gpu.mig_needs_reset,) * 2)
