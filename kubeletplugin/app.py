@@ -55,6 +55,7 @@ from kubeletplugin.setting import BackendName, Settings
 from kubeletplugin.sharing.device_sharing import DeviceSharing
 from kubeletplugin.sharing.mps_daemon import PodDaemons
 from kubeletplugin.sharing.mps_pod import DaemonSettings
+from kubeletplugin.sharing.mps_report import MpsReport
 
 log = structlog.get_logger(__name__)
 
@@ -119,6 +120,13 @@ class Plugin:
         claims = Claims(client, manager=settings.driver_name)
         self._statuses = self._build_statuses(claims)
         self._upkeep = self._build_upkeep(claims, executor)
+        self._mps_report = MpsReport(
+            claims=claims,
+            records=self._checkpoint.list,
+            changes=self._preparer.mender.take_daemon_changes,
+            warn_claim=self._events.record_claim_failure,
+            warn_pod=self._events.warn_pod,
+        )
         self._service = PluginService(
             self._preparer,
             names=self._names,
@@ -191,6 +199,7 @@ class Plugin:
             pool=self._settings.node_name,
             specs=SpecStore(self._settings.cdi_dir),
             catalog=self._discovery.current,
+            daemon_problems=lambda: self._preparer.mender.daemon_problems,
             written=lambda result: self._metrics.claim_statuses.labels(result).inc(),
         )
 
@@ -313,6 +322,7 @@ class Plugin:
         """Keep the node in line with its claims, again and again."""
         while True:
             await self._upkeep.work()
+            await self._mps_report.work()
             await asyncio.sleep(self._settings.discovery_interval_s)
 
     async def _check_registered(self) -> str | None:

@@ -8,6 +8,7 @@ from dra_driver.kube.client import ApiClient, PatchKind
 from dra_driver.kube.event import EventRecorder, EventType, reference_to_node
 from dra_driver.kube.resource import RESOURCE_CLAIMS
 from kubeletplugin.prepare.record import ClaimRef
+from kubeletplugin.sharing.mps_report import PodRef
 
 
 class Claims:
@@ -45,7 +46,10 @@ class Claims:
 
 
 class Events:
-    """Tells people: of a claim on the claim, of the node's devices on the Node. May be called from any thread."""
+    """Tells people: of a claim on the claim, of a Pod on the Pod, of the node's devices on the Node.
+
+    May be called from any thread.
+    """
 
     def __init__(self, recorder: EventRecorder, node_name: str, loop: asyncio.AbstractEventLoop) -> None:
         self._recorder = recorder
@@ -70,6 +74,11 @@ class Events:
             uid=ref.uid,
         )
         self._record(claim, reason, message)
+
+    def warn_pod(self, pod: PodRef, reason: str, message: str) -> None:
+        """Send a Warning about a Pod."""
+        target = ObjectReference(api_version="v1", kind="Pod", namespace=pod.namespace, name=pod.name, uid=pod.uid)
+        self._record(target, reason, message)
 
     def _record(
         self, target: ObjectReference, reason: str, message: str, event_type: EventType = EventType.WARNING

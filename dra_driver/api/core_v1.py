@@ -187,14 +187,19 @@ class PodStatus(Wire, frozen=True, kw_only=True):
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
 
 
-class Pod(Wire, frozen=True, kw_only=True):
-    """A pod, as far as its claims concern it. Never write one back: most of it is not here."""
+class PodHead(Wire, frozen=True, kw_only=True):
+    """A pod but for its spec, of which each reader wants another part."""
 
     api_version: Literal["v1"] = constant("v1")
     kind: Literal["Pod"] = constant("Pod")
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
-    spec: PodSpec = msgspec.field(default_factory=PodSpec)
     status: PodStatus = msgspec.field(default_factory=PodStatus)
+
+
+class Pod(PodHead, frozen=True, kw_only=True):
+    """A pod, as far as its claims concern it. Never write one back: most of it is not here."""
+
+    spec: PodSpec = msgspec.field(default_factory=PodSpec)
 
 
 class PodList(Wire, frozen=True, kw_only=True):

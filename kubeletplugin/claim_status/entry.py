@@ -10,6 +10,7 @@ from dra_driver.api.meta_v1 import Condition, JsonObject, Time
 from dra_driver.api.resource_v1 import AllocatedDeviceStatus, ResourceClaim
 from kubeletplugin.catalog import Entry
 from kubeletplugin.prepare.record import PreparedDevice
+from kubeletplugin.sharing.mps_state import DOWN
 
 READY: Final = "Ready"
 
@@ -29,12 +30,14 @@ class Readiness:
     message: str = ""
 
 
-def explain_readiness(entry: Entry | None) -> Readiness:
-    """Say how a prepared device is, given what the node has of it now."""
+def explain_readiness(entry: Entry | None, daemon_problem: str | None = None) -> Readiness:
+    """Say how a prepared device is, given what the node has of it now, and why its MPS daemon cannot be used, if so."""
     if entry is None:
         return Readiness(ready=False, reason="DeviceGone", message="not on this node any more")
     if (health := entry.device.health) is not None:
         return Readiness(ready=False, reason="DeviceUnhealthy", message=f"{health.reason}: {health.message}")
+    if daemon_problem is not None:
+        return Readiness(ready=False, reason=DOWN, message=daemon_problem)
     return Readiness(ready=True, reason="Prepared")
 
 

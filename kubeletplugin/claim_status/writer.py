@@ -6,7 +6,7 @@ When a claim is deallocated the API server itself takes its entries away.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from random import random
@@ -15,6 +15,7 @@ from typing import Final, Protocol
 import structlog
 
 import cdi
+from dra_driver.api.config_v1alpha1 import Strategy
 from dra_driver.api.meta_v1 import render_time
 from dra_driver.api.resource_v1 import AllocatedDeviceStatus, ResourceClaim
 from dra_driver.errors import ApiConflictError, ApiError, ApiNotFoundError, ApiUnavailableError
@@ -67,6 +68,7 @@ _Wish = ClaimRecord | _Failure | None
 class ClaimStatusWriter:
     """Takes note of what happens to claims, and writes it. All methods but `run` return at once; use one event loop.
 
+    `daemon_problems` tells, by device, why MPS daemons that are down cannot be used.
     `written(result)` counts writes as `success` or `error`.
     """
 
@@ -78,6 +80,7 @@ class ClaimStatusWriter:
         pool: str,
         specs: cdi.SpecStore,
         catalog: Callable[[], Catalog],
+        daemon_problems: Callable[[], Mapping[str, str]] = dict,
         written: Callable[[str], None] = lambda _: None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -87,6 +90,7 @@ class ClaimStatusWriter:
         self._pool = pool
         self._specs = specs
         self._catalog = catalog
+        self._daemon_problems = daemon_problems
         self._written = written
         self._clock = clock
         self._sleep = sleep
@@ -180,7 +184,7 @@ class ClaimStatusWriter:
     def _describe(self, record: ClaimRecord) -> tuple[_Told, tuple[AllocatedDeviceStatus, ...]]:
         catalog, nodes = self._catalog(), self._read_nodes(record.uid)
         found = [(device, catalog.find(device.device)) for device in record.devices]
-        told = _build_told(catalog, record)
+        told = _build_told(catalog, record, self._daemon_problems())
         entries = (
             build_entry(
                 self._names.driver,
@@ -202,17 +206,26 @@ class ClaimStatusWriter:
         return {each.name: tuple(node.path for node in each.container_edits.device_nodes) for each in devices}
 
     def _find_changed(self, records: tuple[ClaimRecord, ...]) -> tuple[ClaimRecord, ...]:
-        catalog = self._catalog()
+        catalog, problems = self._catalog(), self._daemon_problems()
         return tuple(
             record
             for record in records
-            if record.state is ClaimState.COMPLETED and self._told.get(record.uid, ()) != _build_told(catalog, record)
+            if record.state is ClaimState.COMPLETED
+            and self._told.get(record.uid, ()) != _build_told(catalog, record, problems)
         )
 
 
-def _build_told(catalog: Catalog, record: ClaimRecord) -> _Told:
-    found = (catalog.find(device.device) for device in record.devices)
-    return tuple((explain_readiness(entry), _partition_uuid(entry)) for entry in found)
+def _build_told(catalog: Catalog, record: ClaimRecord, daemon_problems: Mapping[str, str]) -> _Told:
+    return tuple(
+        (
+            explain_readiness(
+                entry := catalog.find(device.device),
+                daemon_problems.get(device.device) if device.strategy is Strategy.MPS else None,
+            ),
+            _partition_uuid(entry),
+        )
+        for device in record.devices
+    )
 
 
 def _partition_uuid(entry: Entry | None) -> str | None:

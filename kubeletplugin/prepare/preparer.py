@@ -19,6 +19,7 @@ from kubeletplugin.prepare.checkpoint import Checkpoint
 from kubeletplugin.prepare.entry import find_entry
 from kubeletplugin.prepare.holder import Holders
 from kubeletplugin.prepare.lock import claim_key, device_key
+from kubeletplugin.prepare.mender import Mender
 from kubeletplugin.prepare.plan import plan_claim
 from kubeletplugin.prepare.record import ClaimRecord, ClaimRef, ClaimState, PreparedDevice
 from kubeletplugin.prepare.room import validate_room
@@ -73,6 +74,7 @@ class Preparer:
         self._boot_id = boot_id
         self._generation = -1
         self._holders = Holders(checkpoint, artifacts, pool=owned.pool, catalog=catalog)
+        self._mender = Mender(checkpoint=checkpoint, holders=self._holders, sharing=self._sharing, catalog=catalog)
         self._sweeper = Sweeper(
             checkpoint=checkpoint, artifacts=artifacts, holders=self._holders, sharing=self._sharing, catalog=catalog
         )
@@ -122,21 +124,28 @@ class Preparer:
         """
         errors: list[tuple[ClaimRef, ClaimError]] = []
         with self._checkpoint.owned():
-            records = self._checkpoint.list()
+            records = sorted(self._checkpoint.list(), key=_shares_devices)  # those last that may wait for a daemon
         for record in records:
             if record.state is not ClaimState.COMPLETED:
                 continue
-            if self._is_set_up(record) and self._artifacts.is_complete(record) and not _shares_devices(record):
+            if self._is_set_up(record) and self._artifacts.is_complete(record):
                 continue  # without a look at the lock, which a claim that hangs keeps
             try:
                 self.find_prepared(record.ref)
             except ClaimError as error:
                 errors.append((record.ref, error))
-        return tuple(errors)
+        self._notice_others()
+        mended = self._mender.mend(record for record in records if record.state is ClaimState.COMPLETED)
+        return tuple({**dict(mended), **dict(errors)}.items())
 
     def sweep(self) -> None:
         """Remove what no claim has. Raises StateError."""
         self._sweeper.sweep()
+
+    @property
+    def mender(self) -> Mender:
+        """What keeps shared devices under their strategies; `restore` has it work."""
+        return self._mender
 
     def is_busy(self, uid: str) -> bool:
         """Whether somebody works on a claim just now, in whichever process. Raises StateError."""
@@ -244,10 +253,14 @@ class Preparer:
         self._apply_sharing(record, catalog)
         self._artifacts.write(record, catalog)
 
-    def _apply_sharing(self, record: ClaimRecord, catalog: Catalog) -> None:
+    def _notice_others(self) -> None:
+        """Trust nothing that was set of devices once another process has worked on claims."""
         if self._generation != self._checkpoint.generation:
             self._generation = self._checkpoint.generation
             self._sharing.forget()
+
+    def _apply_sharing(self, record: ClaimRecord, catalog: Catalog) -> None:
+        self._notice_others()
         for device in record.devices:
             if device.strategy in DEVICE_STRATEGIES:
                 with self._checkpoint.locks.hold(device_key(device.device)):

@@ -1,11 +1,14 @@
 """Starts, awaits and stops the Pods of MPS control daemons through the API server."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Final, TypeVar
 
+import structlog
+
 from dra_driver.devices.model import Device
-from dra_driver.errors import ApiConflictError, ApiError, ApiNotFoundError, DeviceError
+from dra_driver.errors import ApiConflictError, ApiError, ApiNotFoundError, DeviceError, StateError
+from dra_driver.file import remove_directory
 from dra_driver.kube.client import ApiClient
 from dra_driver.kube.resource import NODES, Selection
 from kubeletplugin.sharing.mps_pod import (
@@ -17,6 +20,9 @@ from kubeletplugin.sharing.mps_pod import (
     render_pod_name,
     render_selector,
 )
+from kubeletplugin.sharing.mps_state import DaemonState
+
+log = structlog.get_logger(__name__)
 
 START_S: Final = 30.0
 """How long a daemon may take to start: the kubelet gives a whole prepare 45 s."""
@@ -51,13 +57,23 @@ class PodDaemons:
         """See `MpsDaemons.start`. A daemon that runs is left as it is, whichever version of the plugin started it."""
         self._wait(self._start(device, backend))
 
-    def stop(self, device: str) -> None:
-        """See `MpsDaemons.stop`."""
-        self._wait(self._stop(device))
+    def mend(self, device: Device, backend: str) -> None:
+        """See `MpsDaemons.mend`."""
+        self._wait(self._step(device, backend))
 
-    def read_names(self) -> frozenset[str]:
-        """See `MpsDaemons.read_names`."""
-        return self._wait(self._read_names())
+    def stop(self, device: str) -> None:
+        """See `MpsDaemons.stop`. What cannot be removed of its folders stays, and is used by the next one."""
+        self._wait(self._stop(device))
+        folders = self._settings.folders
+        for folder in (folders.pipes_of(device), folders.memory_of(device)):
+            try:
+                remove_directory(folder)
+            except StateError as error:
+                log.warning("folder of an MPS daemon not removed", device=device, error=str(error))
+
+    def read_states(self) -> Mapping[str, DaemonState]:
+        """See `MpsDaemons.read_states`."""
+        return self._wait(self._read_states())
 
     def _wait(self, coroutine: Coroutine[None, None, _T]) -> _T:
         try:
@@ -122,11 +138,12 @@ class PodDaemons:
         except ApiNotFoundError:
             return
 
-    async def _read_names(self) -> frozenset[str]:
+    async def _read_states(self) -> Mapping[str, DaemonState]:
         selector = render_selector(self._settings.node_name)
         selection = Selection(namespace=self._settings.namespace, label_selector=selector)
         found = await self._client.list(DAEMON_PODS, selection)
-        return frozenset(pod.metadata.labels.get(DEVICE_LABEL, "") for pod in found.items) - {""}
+        states = {pod.metadata.labels.get(DEVICE_LABEL, ""): pod.state for pod in found.items}
+        return {device: state for device, state in states.items() if device}
 
     def _subject(self, device: str) -> str:
         return f"{self._settings.namespace}/{render_pod_name(device, self._settings.node_name)}"

@@ -12,11 +12,12 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from dra_driver.api.core_v1 import PodStatus
+from dra_driver.api.core_v1 import PodHead, PodStatus
 from dra_driver.api.meta_v1 import JsonObject, ListMeta, ObjectMeta, OwnerReference, Wire, constant
 from dra_driver.devices.model import Device
 from dra_driver.kube.resource import Resource
 from kubeletplugin.sharing.mps_edits import CONTAINER_PIPES, MpsFolders
+from kubeletplugin.sharing.mps_state import DaemonState
 
 COMPONENT: Final = "mps-daemon"
 COMPONENT_LABEL: Final = "app.kubernetes.io/component"
@@ -28,14 +29,23 @@ _SIMULATED: Final = "simulated"
 _NODE_DIGITS: Final = 8
 
 
-class DaemonPod(Wire, frozen=True, kw_only=True):
+class ContainerStatus(Wire, frozen=True, kw_only=True):
+    """How often a container was started again."""
+
+    restart_count: int = 0
+
+
+class DaemonStatus(PodStatus, frozen=True, kw_only=True):
+    """How far a daemon is."""
+
+    container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class DaemonPod(PodHead, frozen=True, kw_only=True):
     """A Pod whose spec is written, and never read."""
 
-    api_version: Literal["v1"] = constant("v1")
-    kind: Literal["Pod"] = constant("Pod")
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: JsonObject = msgspec.field(default_factory=dict)
-    status: PodStatus = msgspec.field(default_factory=PodStatus)
+    status: DaemonStatus = msgspec.field(default_factory=DaemonStatus)
 
     @property
     def ready(self) -> bool:
@@ -46,6 +56,17 @@ class DaemonPod(Wire, frozen=True, kw_only=True):
     def ended(self) -> bool:
         """Whether it never runs again: it was evicted, or the node shut down."""
         return self.status.phase in ("Failed", "Succeeded")
+
+    @property
+    def state(self) -> DaemonState:
+        """How the daemon is, told from each that ran before it."""
+        restarts = sum(each.restart_count for each in self.status.container_statuses)
+        is_going = self.metadata.deletion_timestamp is not None
+        problem = "being deleted" if is_going else None if self.ready else self.explain()
+        subject = f"{self.metadata.namespace}/{self.metadata.name}"
+        return DaemonState(
+            run=f"{self.metadata.uid}/{restarts}", problem=f"Pod {subject}: {problem}" if problem else None
+        )
 
     def explain(self) -> str:
         """Say in one line how far it is."""
@@ -127,10 +148,15 @@ def _digest(node_name: str) -> str:
 
 _PIPES: Final = {"name": "CUDA_MPS_PIPE_DIRECTORY", "value": CONTAINER_PIPES}
 
+_SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - it is the clients' own
+_OPEN_TO_ALL: Final = "1777"
+"""As every `/dev/shm` is: clients need not be root."""
+
 _SIMULATED_DAEMON: Final = f"""
+chmod {_OPEN_TO_ALL} {_SHARED_MEMORY}
 rm -f {CONTAINER_PIPES}/control
 mkfifo {CONTAINER_PIPES}/control
-trap 'rm -f {CONTAINER_PIPES}/control; exit 0' TERM INT
+trap 'exit 0' TERM INT
 while :; do sleep 3600 & wait $!; done
 """
 
@@ -143,7 +169,7 @@ def _simulated_container() -> dict[str, Any]:
         "startupProbe": _probe(["test", "-p", f"{CONTAINER_PIPES}/control"]),
         "volumeMounts": [
             {"name": "pipes", "mountPath": CONTAINER_PIPES},
-            {"name": "memory", "mountPath": "/dev/shm"},  # noqa: S108
+            {"name": "memory", "mountPath": _SHARED_MEMORY},
         ],
     }
 
@@ -154,7 +180,10 @@ def _nvidia_container(device: Device) -> dict[str, Any]:
     The pipes have the same path there as in the clients.
     """
     control = "nvidia-cuda-mps-control"
-    script = f"trap 'echo quit | chroot {_HOST} {control}; exit 0' TERM INT; chroot {_HOST} {control} -f & wait $!"
+    script = (
+        f"chmod {_OPEN_TO_ALL} {_HOST}{_SHARED_MEMORY}; "
+        f"trap 'echo quit | chroot {_HOST} {control}; exit 0' TERM INT; chroot {_HOST} {control} -f & wait $!"
+    )
     environment = {"CUDA_VISIBLE_DEVICES": device.identity, "CUDA_MPS_LOG_DIRECTORY": CONTAINER_PIPES}
     return {
         "command": ["sh", "-c", script],
@@ -164,7 +193,7 @@ def _nvidia_container(device: Device) -> dict[str, Any]:
         "volumeMounts": [
             {"name": "host", "mountPath": _HOST},
             {"name": "pipes", "mountPath": f"{_HOST}{CONTAINER_PIPES}"},
-            {"name": "memory", "mountPath": f"{_HOST}/dev/shm"},  # noqa: S108
+            {"name": "memory", "mountPath": f"{_HOST}{_SHARED_MEMORY}"},
         ],
     }
 

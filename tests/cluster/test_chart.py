@@ -236,6 +236,17 @@ def test_every_folder_of_the_host_is_mounted_at_its_own_path(render: Render) -> 
     assert {"--kubelet-dir=/data/kubelet", "--cdi-dir=/etc/cdi", "--driver-name=gpus.example.com"} <= set(arguments)
 
 
+def test_what_clients_of_mps_daemons_leave_in_memory_is_within_reach(render: Render) -> None:
+    manifests = render("mps.enabled=true", "driverName=gpus.example.com")
+    path = "/dev/shm/gpus.example.com-mps"
+    assert {"name": "mps-memory", "mountPath": path} in container_of(manifests)["volumeMounts"]
+    assert {"name": "mps-memory", "hostPath": {"path": path, "type": "DirectoryOrCreate"}} in pod_of(manifests)[
+        "volumes"
+    ]
+    policy = manifests["ValidatingAdmissionPolicy", "dra-kubeletplugin-mps"]["spec"]
+    assert any(f'startsWith("{path}/")' in each for each in find_values(policy, "expression"))
+
+
 def test_a_profile_of_ones_own_reaches_the_plugin_as_it_was_written(helm: Helm, tmp_path: Path) -> None:
     profile, overrides = tmp_path / "profile.yaml", tmp_path / "overrides.yaml"
     profile.write_text(PROFILE)

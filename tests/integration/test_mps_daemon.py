@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from dra_driver.errors import DeviceError
 from kubeletplugin.sharing.mps_daemon import PodDaemons
 from kubeletplugin.sharing.mps_edits import CONTAINER_PIPES, MpsFolders
 from kubeletplugin.sharing.mps_pod import DaemonSettings
+from kubeletplugin.sharing.mps_state import DaemonState
 from tests.support.api_server import TestApiServer
 from tests.support.builder import NODE, a_device
 from tests.support.kube import a_client
@@ -61,9 +63,13 @@ class Kubelet:
 
     async def _start(self, uid: str, pod: dict[str, Any]) -> None:
         [container] = pod["spec"]["containers"]
-        pipes = self.folders.pipes_of(CARD.name)
-        pipes.mkdir(parents=True, exist_ok=True)
-        command = [part.replace(CONTAINER_PIPES, str(pipes)) for part in container["command"]]
+        pipes, memory = self.folders.pipes_of(CARD.name), self.folders.memory_of(CARD.name)
+        for folder in (pipes, memory):
+            folder.mkdir(parents=True, exist_ok=True)
+        places = {CONTAINER_PIPES: pipes, "/dev/shm": memory}
+        command = container["command"]
+        for inside, outside in places.items():
+            command = [part.replace(inside, str(outside)) for part in command]
         self.processes[uid] = await asyncio.create_subprocess_exec(*command, start_new_session=True)
 
     async def _stop(self, uid: str) -> None:
@@ -86,8 +92,14 @@ class Bench:
     async def start(self) -> None:
         await asyncio.to_thread(self.daemons.start, CARD, "simulated")
 
+    async def mend(self) -> None:
+        await asyncio.to_thread(self.daemons.mend, CARD, "simulated")
+
     async def stop(self) -> None:
         await asyncio.to_thread(self.daemons.stop, CARD.name)
+
+    async def states(self) -> Mapping[str, DaemonState]:
+        return await asyncio.to_thread(self.daemons.read_states)
 
 
 @pytest.fixture
@@ -114,10 +126,11 @@ async def test_a_daemon_is_there_when_start_returns_and_gone_when_stop_does(benc
     [pod] = bench.pods
     await bench.start()
     assert [each["metadata"]["uid"] for each in bench.pods] == [pod["metadata"]["uid"]]
-    assert await asyncio.to_thread(bench.daemons.read_names) == {CARD.name}
+    assert {name: state.problem for name, state in (await bench.states()).items()} == {CARD.name: None}
     await bench.stop()
     assert bench.pods == []
-    assert not bench.kubelet.pipe().exists()
+    folders = bench.kubelet.folders
+    assert [path for folder in (folders.pipes, folders.memory) for path in folder.iterdir()] == []
     await bench.stop()
 
 
@@ -133,6 +146,36 @@ async def test_a_daemon_that_was_evicted_is_replaced(bench: Bench) -> None:
     await bench.start()
     [other] = bench.pods
     assert other["metadata"]["uid"] != pod["metadata"]["uid"]
+
+
+async def test_mending_waits_for_nothing_and_ends_with_a_daemon(bench: Bench) -> None:
+    bench.kubelet.broken = True
+    await bench.mend()
+    [state] = (await bench.states()).values()
+    assert state.problem is not None
+    bench.kubelet.broken = False
+    await until(lambda: bench.kubelet.pipe().is_fifo())
+    [pod] = bench.pods
+    bench.kubelet.server.put("pods", {**pod, "status": {"phase": "Failed"}})
+    await bench.mend()
+    await until(lambda: bench.pods == [])
+    await bench.mend()
+    [other] = bench.pods
+    assert other["metadata"]["uid"] != pod["metadata"]["uid"]
+
+
+async def test_the_memory_that_clients_share_is_open_to_those_that_are_not_root(bench: Bench) -> None:
+    await bench.start()
+    assert bench.kubelet.folders.memory_of(CARD.name).stat().st_mode & 0o7777 == 0o1777
+
+
+async def test_a_folder_that_cannot_be_removed_stops_nobody(bench: Bench) -> None:
+    await bench.start()
+    folders = bench.kubelet.folders
+    shutil.rmtree(folders.pipes)
+    folders.pipes.write_text("no folder")
+    await bench.stop()
+    assert (bench.pods, folders.memory_of(CARD.name).exists()) == ([], False)
 
 
 async def test_a_daemon_that_never_is_ready_is_an_error_that_says_how_it_is(bench: Bench, tmp_path: Path) -> None:

@@ -71,6 +71,11 @@ device.driver == {{ .driver | quote }} && {{ get $conditions .like }}
 {{ .Values.kubeletDir }}/plugins/{{ .Values.driverName }}
 {{- end }}
 
+{{/* The folder with the memory that MPS daemons and their clients share. */}}
+{{- define "dra-driver.mpsMemoryDir" -}}
+/dev/shm/{{ .Values.driverName }}-mps
+{{- end }}
+
 {{/* Whether the ConfigMap of the simulated backend is needed. */}}
 {{- define "dra-driver.simulatedFiles" -}}
 {{- if and .Values.simulated.enabled (or .Values.simulated.customProfile .Values.simulated.overrides) }}true{{ end }}

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 import cdi
+from dra_driver.api.config_v1alpha1 import Strategy
 from dra_driver.api.resource_v1 import AllocatedDeviceStatus, ResourceClaim
 from dra_driver.devices.model import Health
 from dra_driver.errors import ApiError, ApiForbiddenError, ApiNotFoundError, ApiUnavailableError
@@ -62,6 +63,7 @@ class Node:
         self.specs = cdi.SpecStore(folder)
         self.discovery = Discovery([self.backend])
         self.counted: list[str] = []
+        self.daemon_problems: dict[str, str] = {}
         self.slept = 0
         self.writer = self.start()
         device = PreparedDevice(request="main", pool=NODE, device=DEVICE.name)
@@ -84,6 +86,7 @@ class Node:
             pool=NODE,
             specs=self.specs,
             catalog=self.discovery.read,
+            daemon_problems=lambda: self.daemon_problems,
             written=self.counted.append,
             clock=lambda: datetime(2026, 1, 1, tzinfo=UTC),
             sleep=sleep,
@@ -164,6 +167,21 @@ async def test_health_changes_the_condition(node: Node) -> None:
         await until(lambda: node.told() == ("False", "DeviceGone"))
         node.backend.devices = (DEVICE,)
         await writer.refresh([node.record])
+        await until(lambda: node.told() == ("True", "Prepared"))
+
+
+async def test_a_daemon_that_is_down_changes_the_condition_of_its_clients_alone(node: Node) -> None:
+    device = msgspec.structs.replace(node.record.devices[0], strategy=Strategy.MPS)
+    client = msgspec.structs.replace(node.record, devices=(device,))
+    node.daemon_problems = {DEVICE.name: "its Pod is gone"}
+    async with node.running() as writer:
+        await writer.refresh([node.record])
+        await until(lambda: node.told() == ("True", "Prepared"))
+        await writer.refresh([client])
+        await until(lambda: node.told() == ("False", "MpsDaemonDown"))
+        assert node.claims.devices[-1].conditions[0].message == "its Pod is gone"
+        node.daemon_problems = {}
+        await writer.refresh([client])
         await until(lambda: node.told() == ("True", "Prepared"))
 
 

@@ -14,10 +14,12 @@ from dra_driver.errors import ClaimError, DeviceError
 from kubeletplugin.discovery import Discovery
 from kubeletplugin.prepare.artifact import Artifacts
 from kubeletplugin.prepare.checkpoint import Checkpoint
+from kubeletplugin.prepare.lock import device_key
 from kubeletplugin.prepare.preparer import Owned, Preparer
 from kubeletplugin.prepare.spec import Names
 from kubeletplugin.sharing.device_sharing import DeviceSharing
 from kubeletplugin.sharing.mps_edits import MpsFolders
+from kubeletplugin.sharing.mps_state import DOWN, RESTARTED, DaemonState
 from tests.support.builder import DRIVER, NODE, FakeBackend, a_claim, a_config, a_device, a_ref, a_share, device_config
 
 CARD = a_device("GPU-0")
@@ -33,6 +35,7 @@ class FakeDaemons:
 
     running: set[str] = field(default_factory=set)
     starts: int = 0
+    looks: int = 0
     trouble: BaseException | None = None
 
     def start(self, device: Device, backend: str) -> None:
@@ -41,12 +44,16 @@ class FakeDaemons:
         self.running.add(device.name)
         self._stumble()
 
+    def mend(self, device: Device, backend: str) -> None:
+        self.start(device, backend)
+
     def stop(self, device: str) -> None:
         self.running.discard(device)
         self._stumble()
 
-    def read_names(self) -> frozenset[str]:
-        return frozenset(self.running)
+    def read_states(self) -> dict[str, DaemonState]:
+        self.looks += 1
+        return {device: DaemonState(run=str(self.starts)) for device in self.running}
 
     def _stumble(self) -> None:
         trouble, self.trouble = self.trouble, None
@@ -185,6 +192,59 @@ def test_a_daemon_that_somebody_removed_is_started_again(tmp_path: Path) -> None
     node.daemons.running.clear()
     preparer.restore()
     assert node.daemons.running == {CARD.name}
+
+
+def test_what_happens_to_a_daemon_in_use_is_told_once(tmp_path: Path) -> None:
+    node = Node(tmp_path, Strategy.MPS)
+    preparer = node.start()
+
+    def told() -> list[tuple[str, str]]:
+        assert preparer.restore() == ()
+        return [(change.device, change.reason) for change in preparer.mender.take_daemon_changes()]
+
+    prepare(preparer, "a")
+    assert told() == []
+    node.daemons.running.clear()
+    assert told() == [(CARD.name, DOWN)]
+    assert set(preparer.mender.daemon_problems) == {CARD.name}
+    assert told() == [(CARD.name, RESTARTED)]
+    assert preparer.mender.daemon_problems == {}
+    preparer.unprepare(a_ref("a"))
+    assert told() == []
+
+
+def test_a_daemon_is_looked_for_once_however_many_claims_share_its_device(tmp_path: Path) -> None:
+    node = Node(tmp_path, Strategy.MPS)
+    preparer = node.start()
+    for uid in ("a", "b", "c"):
+        prepare(preparer, uid)
+    node.daemons.looks = 0
+    node.backend.exclusive.clear()
+    preparer.restore()
+    assert node.daemons.looks == 1
+    assert node.backend.exclusive == set()  # a program of the driver's for each look would be much
+
+
+def test_a_daemon_of_a_device_that_somebody_works_on_is_left_alone(tmp_path: Path) -> None:
+    node = Node(tmp_path, Strategy.MPS)
+    preparer = node.start()
+    prepare(preparer, "a")
+    node.daemons.running.clear()
+    with Checkpoint(tmp_path / "claims").locks.hold(device_key(CARD.name)):
+        assert preparer.restore() == ()
+    assert (node.daemons.running, preparer.mender.take_daemon_changes()) == (set(), ())
+    preparer.restore()
+    assert node.daemons.running == {CARD.name}
+
+
+def test_a_daemon_that_cannot_be_mended_costs_each_claim_of_its_device_a_word(tmp_path: Path) -> None:
+    node = Node(tmp_path, Strategy.MPS)
+    preparer = node.start()
+    for uid in ("a", "b"):
+        prepare(preparer, uid)
+    node.daemons.running.clear()
+    node.daemons.trouble = DeviceError("MPS daemon: no room")
+    assert [(ref.uid, "no room" in str(error)) for ref, error in preparer.restore()] == [("a", True), ("b", True)]
 
 
 def test_a_daemon_without_a_claim_is_stopped_once_it_was_seen_twice(tmp_path: Path) -> None:

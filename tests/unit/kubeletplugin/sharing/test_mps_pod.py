@@ -2,10 +2,21 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from dra_driver.api import codec
-from dra_driver.api.core_v1 import PodCondition, PodStatus
+from dra_driver.api.core_v1 import PodCondition
+from dra_driver.api.meta_v1 import ObjectMeta
 from kubeletplugin.sharing.mps_edits import MpsFolders
-from kubeletplugin.sharing.mps_pod import DaemonPod, DaemonSettings, build_pod, render_pod_name
+from kubeletplugin.sharing.mps_pod import (
+    ContainerStatus,
+    DaemonPod,
+    DaemonSettings,
+    DaemonStatus,
+    build_pod,
+    render_pod_name,
+)
+from kubeletplugin.sharing.mps_state import DaemonState
 from tests.support.builder import NODE, a_device
 from tests.support.manifest import refuse_unknown_fields
 
@@ -70,6 +81,26 @@ def test_devices_of_two_nodes_have_daemons_of_their_own() -> None:
 
 def test_what_a_daemon_waits_for_is_told_once() -> None:
     waiting = [PodCondition(type=each, status="False", message="containers with unready status") for each in "AB"]
-    pod = DaemonPod(status=PodStatus(phase="Pending", conditions=tuple(waiting)))
+    pod = DaemonPod(status=DaemonStatus(phase="Pending", conditions=tuple(waiting)))
     assert pod.explain() == "phase Pending, containers with unready status"
     assert not pod.ready
+
+
+def test_each_run_of_a_daemon_is_told_from_the_others() -> None:
+    ready = (PodCondition(type="Ready", status="True"),)
+    metadata = ObjectMeta(name="mps", namespace="n", uid="u")
+
+    def state(restarts: int, **changed: str) -> DaemonState:
+        status = DaemonStatus(conditions=ready, container_statuses=(ContainerStatus(restart_count=restarts),))
+        return DaemonPod(metadata=msgspec.structs.replace(metadata, **changed), status=status).state
+
+    first, again, other = state(0), state(1), state(0, uid="v")
+    assert len({first.run, again.run, other.run}) == 3
+    assert first.problem is None
+    assert state(0, deletion_timestamp="2026-01-01T00:00:00Z").problem == "Pod n/mps: being deleted"
+
+
+def test_the_memory_that_clients_share_is_open_to_those_that_are_not_root() -> None:
+    for backend, folder in (("simulated", "/dev/shm"), ("nvidia", "/host/dev/shm")):
+        [container] = manifest(backend)["spec"]["containers"]
+        assert f"chmod 1777 {folder}" in container["command"][-1]
