@@ -20,6 +20,7 @@ from sandbox.node.claim_rule import collect_cdi_ids, explain_refusal, find_claim
 from sandbox.node.claim_store import read_records, write_records
 from sandbox.node.driver import Driver, Refusal
 from sandbox.node.error import NodeError
+from sandbox.node.health import DeviceKey
 from sandbox.node.pod import Container, Pod
 from sandbox.node.registration import Registry
 
@@ -99,12 +100,27 @@ class ClaimManager:
 
     def cdi_ids(self, pod: Pod, container: Container) -> tuple[str, ...]:
         """Return the CDI ids that a container of a prepared Pod gets."""
-        records = {}
-        for entry in pod.spec.resource_claims:
-            name = find_claim_name(pod, entry)
-            if name is not None:
-                records[entry.name] = self._records[ObjectKey(pod.metadata.namespace, name)]
-        return collect_cdi_ids(container, records)
+        return collect_cdi_ids(container, self.records_of(pod))
+
+    def records_of(self, pod: Pod) -> dict[str, ClaimRecord]:
+        """Return the claims that the Pod uses here, by the names that it has for them."""
+        entries = {entry.name: find_claim_name(pod, entry) for entry in pod.spec.resource_claims}
+        keys = {alias: ObjectKey(pod.metadata.namespace, name) for alias, name in entries.items() if name is not None}
+        used = {alias: self._records.get(key) for alias, key in keys.items()}
+        return {alias: record for alias, record in used.items() if record is not None}
+
+    def pods_with(self, devices: frozenset[DeviceKey]) -> frozenset[str]:
+        """Return the UIDs of the Pods that have one of these devices."""
+        return frozenset(
+            uid
+            for record in self._records.values()
+            for uid in record.pods
+            if any(
+                (driver, device.pool, device.device) in devices
+                for driver, prepared in record.devices.items()
+                for device in prepared
+            )
+        )
 
     async def _read_claim(self, pod: Pod, entry: PodResourceClaim, name: str) -> ResourceClaim:
         try:

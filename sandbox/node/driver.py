@@ -4,7 +4,7 @@ Protobuf messages do not leave this module and `registration`. Contract: k8s.io/
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -12,13 +12,21 @@ from typing import Any, Final
 import grpc
 import grpc.aio
 
-from kubeletplugin.proto import dra_v1_pb2, dra_v1beta1_pb2
+from kubeletplugin.proto import dra_health_v1_pb2, dra_health_v1alpha1_pb2, dra_v1_pb2, dra_v1beta1_pb2
 from sandbox.node.claim_record import ClaimName, PreparedDevice
-from sandbox.node.error import DriverCallError
+from sandbox.node.error import DriverCallError, NoHealthError
+from sandbox.node.health import DeviceHealth
 
 _MESSAGES: Final = {"v1.DRAPlugin": dra_v1_pb2, "v1beta1.DRAPlugin": dra_v1beta1_pb2}
 VERSIONS: Final = tuple(_MESSAGES)
 """The versions of the service that are spoken here."""
+
+_HEALTH_MESSAGES: Final = {
+    "v1.DRAResourceHealth": dra_health_v1_pb2,
+    "v1alpha1.DRAResourceHealth": dra_health_v1alpha1_pb2,
+}
+HEALTH_VERSIONS: Final = tuple(_HEALTH_MESSAGES)
+"""The versions of the health stream that are spoken here, newest first: here the kubelet chooses, not the driver."""
 
 _CALL_S: Final = 45.0
 _OPTIONS: Final = (
@@ -37,11 +45,12 @@ class Refusal:
 
 
 class Driver:
-    """A driver at its socket. Close it when it is no longer needed."""
+    """A driver at its socket. Close it when it is no longer needed. Without `health_version` it tells no health."""
 
-    def __init__(self, name: str, version: str, endpoint: Path) -> None:
+    def __init__(self, name: str, version: str, endpoint: Path, *, health_version: str = "") -> None:
         self.name = name
         self.version = version
+        self.health_version = health_version
         self.endpoint = endpoint
         self._channel = open_channel(endpoint)
 
@@ -61,6 +70,31 @@ class Driver:
         """Unprepare claims in one call. Returns None, or the refusal, by claim UID. Raises DriverCallError."""
         answers = await self._call("NodeUnprepareResources", claims)
         return {uid: Refusal(answer.error) if answer.error else None for uid, answer in answers.items()}
+
+    async def watch_health(self) -> AsyncIterator[tuple[DeviceHealth, ...]]:
+        """Yield what the driver says of its devices, until it ends the stream.
+
+        Raises NoHealthError if there is no such stream, DriverCallError if it breaks.
+        """
+        messages = _HEALTH_MESSAGES[self.health_version]
+        open_stream = self._channel.unary_stream(
+            f"/{self.health_version}/NodeWatchResources",
+            request_serializer=messages.NodeWatchResourcesRequest.SerializeToString,
+            response_deserializer=messages.NodeWatchResourcesResponse.FromString,
+        )
+        subject = f"driver {self.name}: NodeWatchResources"
+        try:
+            stream = open_stream(messages.NodeWatchResourcesRequest())
+            try:
+                async for answer in stream:
+                    yield tuple(_health(messages, each) for each in answer.devices)
+            finally:
+                stream.cancel()
+        except grpc.aio.AioRpcError as error:
+            kind = NoHealthError if error.code() is grpc.StatusCode.UNIMPLEMENTED else DriverCallError
+            raise kind(f"{subject}: {error.code().name}: {error.details()}") from error
+        except grpc.aio.UsageError as error:
+            raise DriverCallError(f"{subject}: the connection was closed") from error
 
     async def _call(self, method: str, claims: Iterable[ClaimName]) -> dict[str, Any]:
         messages = _MESSAGES[self.version]
@@ -112,4 +146,14 @@ def _device(message: Any) -> PreparedDevice:
         device=message.device_name,
         cdi_ids=tuple(message.cdi_device_ids),
         share_id=getattr(message, "share_id", ""),
+    )
+
+
+def _health(messages: Any, message: Any) -> DeviceHealth:
+    return DeviceHealth(
+        pool=message.device.pool_name,
+        device=message.device.device_name,
+        health=messages.HealthStatus.Name(message.health).capitalize(),
+        message=message.message,
+        timeout_s=message.health_check_timeout_seconds,
     )

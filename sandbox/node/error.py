@@ -2,7 +2,8 @@
 
 DraError
 └── NodeError              the node cannot do now what a Pod needs; it is tried again
-└── DriverCallError    a driver did not answer, or not as the contract says
+    └── DriverCallError    a driver did not answer, or not as the contract says
+        └── NoHealthError  a driver offers a health stream that it does not have
 """
 
 from dra_driver.errors import DraError
@@ -14,3 +15,7 @@ class NodeError(DraError):
 
 class DriverCallError(NodeError):
     """A driver did not answer, or not as the contract says."""
+
+
+class NoHealthError(DriverCallError):
+    """A driver offers a health stream that it does not have."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -18,6 +18,8 @@ from dra_driver.kube.client import ApiClient, Preconditions
 from dra_driver.kube.event import EventRecorder, EventType, reference_to
 from sandbox.node.claim_manager import ClaimManager
 from sandbox.node.error import NodeError
+from sandbox.node.health import DeviceKey, build_allocated_resources
+from sandbox.node.health_watch import REOPEN_S, HealthWatch
 from sandbox.node.pod import PODS, Pod
 from sandbox.node.pod_status import Ended, Running, State, Waiting, build_status
 from sandbox.node.registration import Registry
@@ -32,10 +34,16 @@ _API_RETRY: Final = Backoff(initial_s=0.05, max_s=2.0)
 
 @dataclass(slots=True, eq=False)
 class _Worker:
-    """A Pod on this node, as last seen. `gone` says that the API server has it no more."""
+    """A Pod on this node, as last seen. `gone` says that the API server has it no more.
+
+    `running_since` is when its containers were started; `health_changed`, that its status does not tell yet how its
+    devices are.
+    """
 
     pod: Pod
     gone: bool = False
+    running_since: str = ""
+    health_changed: bool = False
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
 
@@ -59,6 +67,7 @@ class Kubelet:
         client: ApiClient,
         look_every_s: float = 0.2,
         wipe_after_s: float = 30.0,
+        reopen_s: float = REOPEN_S,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.node_name = node_name
@@ -69,6 +78,7 @@ class Kubelet:
         self.claims = ClaimManager(directory, client, self.registry)
         self._client = client
         self._recorder = EventRecorder(client, component="kubelet", host=node_name)
+        self._health = HealthWatch(self.registry, self._health_changed, reopen_s=reopen_s)
         self._wiper = SliceWiper(client, self.registry, node_name, wipe_after_s)
         self._clock = clock
         self._workers: dict[str, _Worker] = {}
@@ -84,6 +94,7 @@ class Kubelet:
                 tasks.create_task(self.registry.run())
                 tasks.create_task(self._recorder.run())
                 tasks.create_task(self._wiper.run())
+                tasks.create_task(self._health.run())
                 started.set()
         finally:
             self._tasks = None
@@ -125,8 +136,16 @@ class Kubelet:
     def _drivers_changed(self) -> None:
         """Let Pods that wait for a driver try again."""
         self._wiper.changed.set()
+        self._health.changed.set()
         for worker in self._workers.values():
             worker.changed.set()
+
+    def _health_changed(self, devices: frozenset[DeviceKey]) -> None:
+        """Let Pods that have one of these devices tell so in their status."""
+        for uid in self.claims.pods_with(devices):
+            if (worker := self._workers.get(uid)) is not None:
+                worker.health_changed = True
+                worker.changed.set()
 
     async def _work(self, worker: _Worker) -> None:
         uid = worker.pod.metadata.uid
@@ -173,13 +192,18 @@ class Kubelet:
     async def _hold(self, worker: _Worker) -> None:
         """Wait until the containers of a Pod are to end."""
         pod = worker.pod
+        worker.running_since = pod.running_since or self._now()
         if pod.status.phase != "Running":
             log.info("pod started", pod=str(pod), node=self.node_name)
-            await self._write_status(worker, Running(self._now()))
+            worker.health_changed = True
         end = None if pod.run_for_s is None else time.monotonic() + pod.run_for_s
         while not worker.is_ending and (end is None or time.monotonic() < end):
             worker.changed.clear()
-            await wait_for(worker.changed, None if end is None else end - time.monotonic())
+            if worker.health_changed:
+                worker.health_changed = False
+                await self._write_status(worker, Running(worker.running_since))
+            else:
+                await wait_for(worker.changed, None if end is None else end - time.monotonic())
 
     async def _clean(self, uid: str) -> None:
         """Stop the containers of a Pod and unprepare its claims, however often it takes."""
@@ -230,7 +254,7 @@ class Kubelet:
         while not worker.gone:
             pod = worker.pod
             metadata = pod.metadata
-            patch = build_status(pod, state, self._now()) | {"metadata": {"uid": metadata.uid}}
+            patch = build_status(pod, state, self._now(), self._resources(pod)) | {"metadata": {"uid": metadata.uid}}
             try:
                 await self._client.patch(PODS, metadata.name, patch, namespace=metadata.namespace, subresource="status")
             except ApiNotFoundError:
@@ -241,6 +265,18 @@ class Kubelet:
                 attempt += 1
             else:
                 return
+
+    def _resources(self, pod: Pod) -> dict[str, list[dict[str, Any]]]:
+        """Say how the devices of each container are."""
+        try:
+            records = self.claims.records_of(pod)
+        except NodeError:
+            return {}  # a claim is not made yet
+        now = time.monotonic()
+        return {
+            container.name: build_allocated_resources(container, records, self._health.cache, now)
+            for container in pod.spec.containers
+        }
 
     def _now(self) -> str:
         return render_time(self._clock())

@@ -84,6 +84,12 @@ class Pod(Wire, frozen=True, kw_only=True):
         except (KeyError, ValueError):
             return None
 
+    @property
+    def running_since(self) -> str:
+        """When its containers were started, as its status says; empty if they were not."""
+        states = (each.get("state", {}).get("running", {}) for each in self.status.container_statuses)
+        return next((str(state["startedAt"]) for state in states if "startedAt" in state), "")
+
     def __str__(self) -> str:
         return f"{self.metadata.namespace}/{self.metadata.name}"
 

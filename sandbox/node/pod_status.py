@@ -36,9 +36,14 @@ class Ended:
 
 State = Waiting | Running | Ended
 
+NO_RESOURCES: Final[Mapping[str, Sequence[Patch]]] = {}
 
-def build_status(pod: Pod, state: State, now: str) -> Patch:
-    """Build the patch of a Pod's status. Conditions of others stay, and so does the time of one that is the same."""
+
+def build_status(pod: Pod, state: State, now: str, resources: Mapping[str, Sequence[Patch]] = NO_RESOURCES) -> Patch:
+    """Build the patch of a Pod's status. Conditions of others stay, and so does the time of one that is the same.
+
+    `resources` are `allocatedResourcesStatus` by container.
+    """
     is_ready = isinstance(state, Running)
     phase = {Waiting: "Pending", Running: "Running", Ended: "Succeeded"}[type(state)]
     reason = "PodCompleted" if isinstance(state, Ended) else "" if is_ready else "ContainersNotReady"
@@ -53,7 +58,11 @@ def build_status(pod: Pod, state: State, now: str) -> Patch:
             "phase": phase,
             "startTime": pod.status.start_time or now,
             "conditions": _merge_conditions(pod, wanted, now),
-            "containerStatuses": [_build_container(pod, index, state) for index in range(len(pod.spec.containers))],
+            "containerStatuses": [
+                _build_container(pod, index, state)
+                | ({"allocatedResourcesStatus": found} if (found := resources.get(container.name)) else {})
+                for index, container in enumerate(pod.spec.containers)
+            ],
         }
     }
 

@@ -17,7 +17,7 @@ import structlog
 
 from dra_driver.kube.backoff import Backoff
 from kubeletplugin.proto import pluginregistration_v1_pb2 as messages
-from sandbox.node.driver import VERSIONS, Driver, call, open_channel
+from sandbox.node.driver import HEALTH_VERSIONS, VERSIONS, Driver, call, open_channel
 from sandbox.node.error import DriverCallError
 
 log = structlog.get_logger(__name__)
@@ -46,11 +46,13 @@ class Registry:
         directory: Path,
         *,
         versions: tuple[str, ...] = VERSIONS,
+        health_versions: tuple[str, ...] = HEALTH_VERSIONS,
         look_every_s: float = 0.2,
         changed: Callable[[], None] = lambda: None,
     ) -> None:
         self._directory = directory
         self._versions = versions
+        self._health_versions = health_versions
         self._look_every_s = look_every_s
         self._changed = changed
         self._drivers: dict[_Socket, Driver] = {}
@@ -138,7 +140,8 @@ class Registry:
                 raise DriverCallError(f"{subject}: {problem}")
         finally:
             await channel.close()
-        return Driver(info.name, version, Path(info.endpoint or path))
+        health_version = next((each for each in self._health_versions if each in info.supported_versions), "")
+        return Driver(info.name, version, Path(info.endpoint or path), health_version=health_version)
 
 
 def _explain_refusal(kind: str, name: str, endpoint: str, offered: list[str], version: str) -> str:

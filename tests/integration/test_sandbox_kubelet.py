@@ -1,12 +1,17 @@
 """The simulated kubelet with the real plugin, over real sockets: it keeps the rules of the real one."""
 
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from sandbox.node.driver import HEALTH_VERSIONS
+from sandbox.node.health_watch import HealthWatch
+from sandbox.node.registration import Registry
 from tests.support.api_server import TestApiServer
-from tests.support.builder import DRIVER, a_result, a_share
+from tests.support.builder import DRIVER, NODE, a_result, a_share
+from tests.support.kube import running
 from tests.support.sandbox import KubeletNode, a_node
 from tests.support.wait import until
 
@@ -153,3 +158,67 @@ async def test_slices_of_a_driver_that_stays_away_are_deleted(server: TestApiSer
         await until(lambda: not up.devices())
         await up.node.start_plugin()
         await until(up.devices)
+
+
+def health_of(up: KubeletNode, pod: str) -> list[tuple[str, str, str, str]]:
+    """Give claim, CDI device, health and message of each device of a Pod's container, as its status says."""
+    statuses = (up.pod(pod) or {}).get("status", {}).get("containerStatuses", ())
+    return [
+        (entry["name"], device["resourceID"], device["health"], device.get("message", ""))
+        for status in statuses
+        for entry in status.get("allocatedResourcesStatus", ())
+        for device in entry["resources"]
+    ]
+
+
+async def test_the_status_of_a_pod_says_how_its_device_is(up: KubeletNode) -> None:
+    ill, well = up.devices()[:2]
+    names = {}
+    for name, device in (("first", ill), ("second", well)):
+        claim = up.put_claim(name, a_result(device), pods=[up.put_pod(name, name)])
+        names[name] = (f"claim:{name}", f"{DRIVER}/claim={claim['metadata']['uid']}-{device}")
+    for name, told in names.items():
+        await until(lambda name=name, told=told: health_of(up, name) == [(*told, "Healthy", "")])  # type: ignore[misc]
+    started = (up.pod("first") or {})["status"]["containerStatuses"][0]["state"]
+    up.node.overrides.write_text("unhealthy: {0: {reason: xid-79, message: fell off the bus}}")
+    sick = [(*names["first"], "Unhealthy", "xid-79: fell off the bus")]
+    await until(lambda: health_of(up, "first") == sick)
+    assert health_of(up, "second") == [(*names["second"], "Healthy", "")]
+    assert (up.pod("first") or {})["status"]["containerStatuses"][0]["state"] == started
+    up.node.overrides.write_text("{}")
+    await until(lambda: health_of(up, "first") == [(*names["first"], "Healthy", "")])
+
+
+async def test_a_kubelet_that_starts_again_knows_health_again(up: KubeletNode) -> None:
+    pod = up.put_pod("train", "gpu")
+    up.put_claim("gpu", a_result(up.devices()[0]), pods=[pod])
+    await until(lambda: [entry[2] for entry in health_of(up, "train")] == ["Healthy"])
+    await up.node.stop_kubelet()
+    up.node.overrides.write_text("unhealthy: {0: {reason: xid-79, message: fell off the bus}}")
+    await up.node.start_kubelet()
+    await until(lambda: [entry[2] for entry in health_of(up, "train")] == ["Unhealthy"])
+
+
+@pytest.mark.parametrize("version", HEALTH_VERSIONS)
+async def test_health_is_followed_in_each_version_until_the_driver_goes(up: KubeletNode, version: str) -> None:
+    told: list[tuple[str, str, str]] = []
+
+    def changed() -> None:
+        watch.changed.set()
+
+    registry = Registry(
+        up.node.plugin_settings.registry_dir,
+        health_versions=(version,),
+        look_every_s=0.02,
+        changed=changed,
+    )
+    watch = HealthWatch(registry, told.extend, reopen_s=0.01)
+    key = (DRIVER, NODE, up.devices()[0])
+    async with running(registry.run()), running(watch.run()):
+        await until(lambda: watch.cache.find(key, time.monotonic()) == ("Healthy", ""))
+        assert registry.drivers[DRIVER].health_version == version
+        assert key in told
+        await up.node.stop_plugin()
+        await until(lambda: watch.cache.find(key, time.monotonic()) == ("Unknown", ""))
+        await up.node.start_plugin()
+        await until(lambda: watch.cache.find(key, time.monotonic()) == ("Healthy", ""))

@@ -47,3 +47,10 @@ def test_conditions_of_others_and_times_of_what_stays_the_same_are_kept() -> Non
     status = build_status(a_pod(scheduled, initialized, ready), Running(NOW), NOW)["status"]
     times = {each["type"]: each["lastTransitionTime"] for each in status["conditions"]}
     assert (times["PodScheduled"], times["Initialized"], times["Ready"]) == (THEN, THEN, NOW)
+
+
+def test_a_container_tells_how_its_devices_are() -> None:
+    resources = [{"name": "claim:gpu", "resources": [{"resourceID": "vendor/class=a", "health": "Healthy"}]}]
+    status = build_status(a_pod(), Running(NOW), NOW, {"main": resources, "other": []})["status"]
+    assert status["containerStatuses"][0]["allocatedResourcesStatus"] == resources
+    assert "allocatedResourcesStatus" not in build_status(a_pod(), Running(NOW), NOW)["status"]["containerStatuses"][0]
