@@ -4,6 +4,7 @@ Every failure is a StateError that names the path and what the operating system 
 """
 
 import contextlib
+import errno
 import fcntl
 import itertools
 import os
@@ -43,14 +44,14 @@ def remove_file(path: Path) -> None:
 
 def ensure_directory(path: Path, *, mode: int = 0o755) -> None:
     """Make a directory and those above it, and sync what names those that were missing. It must be writable."""
-    with _named(path):
+    with _named(path, ", want a directory that can be written to"):
         missing = list(itertools.takewhile(lambda each: not each.exists(), (path, *path.parents)))
         path.mkdir(parents=True, exist_ok=True, mode=mode)
         for each in missing:
             sync_directory(_FILES, each.parent)
         if not os.access(path, os.W_OK | os.X_OK):
             read_only = os.statvfs(path).f_flag & os.ST_RDONLY
-            raise StateError(f"{path}: {'read-only file system' if read_only else 'not writable'}")
+            raise OSError(errno.EROFS if read_only else errno.EACCES, "not writable", str(path))
 
 
 def sync_names(path: Path) -> None:
@@ -71,6 +72,22 @@ def sync_way(path: Path) -> None:
                 return
             with contextlib.suppress(PermissionError):
                 sync_directory(_FILES, each)
+
+
+def clear_place(path: Path) -> None:
+    """Remove an empty directory that stands where a file belongs; whatever else is there stays.
+
+    Container runtimes make one where they are to mount a file that is not there yet. Raises StateError if it has to
+    stay, since there is something in it, say.
+    """
+    try:
+        if stat.S_ISDIR(path.lstat().st_mode):
+            path.rmdir()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        problem = explain_os_error(error)
+        raise StateError(f"{path}: {problem}, want this directory moved away, since a file belongs there") from error
 
 
 def remove_directory(path: Path) -> None:
@@ -127,8 +144,8 @@ def _partial(path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def _named(path: Path) -> Iterator[None]:
+def _named(path: Path, wanted: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StateError(f"{error.filename or path}: {explain_os_error(error)}") from error
+        raise StateError(f"{error.filename or path}: {explain_os_error(error)}{wanted}") from error

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from dra_driver.errors import SettingError, StateError, explain_os_error
-from dra_driver.file import ensure_directory
+from dra_driver.file import clear_place, ensure_directory
 from kubeletplugin.byte_lock import find_locked_byte, lock_byte, unlock_byte
 
 LOCK_FILE = "plugin.lock"
@@ -87,14 +87,15 @@ def hold_instance(directory: Path, pod_uid: str, service: Path) -> Iterator[Inst
     `service` is its socket, to name who has it.
     Raises SettingError if there is one already, or if the directory cannot be used.
     """
-    lock, wanted = directory / LOCK_FILE, "want a writable directory below --kubelet-dir"
+    lock = directory / LOCK_FILE
     try:
         ensure_directory(directory, mode=0o750)
+        clear_place(lock)
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except StateError as error:
-        raise SettingError(f"{error}, {wanted}") from error
+        raise SettingError(str(error)) from error
     except OSError as error:
-        raise SettingError(f"{lock}: {explain_os_error(error)}, {wanted}") from error
+        raise SettingError(f"{lock}: {explain_os_error(error)}, want a directory that can be written to") from error
     try:
         try:
             if not lock_byte(descriptor, _NAMES + _digest(pod_uid)):

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import grpc.aio
 
-from dra_driver.errors import SettingError, explain_os_error
+from dra_driver.errors import SettingError, StateError, explain_os_error
+from dra_driver.file import clear_place
 
 
 def require_registry(directory: Path) -> None:
@@ -56,9 +57,12 @@ async def serve_socket(path: Path, handlers: Iterable[grpc.GenericRpcHandler]) -
     server = grpc.aio.server()
     server.add_generic_rpc_handlers(tuple(handlers))
     try:
+        await asyncio.to_thread(clear_place, path)
         await asyncio.to_thread(path.unlink, missing_ok=True)
         server.add_insecure_port(f"unix://{path}")
         await server.start()
+    except StateError as error:
+        raise SettingError(str(error)) from error
     except (OSError, RuntimeError) as error:
         reason = explain_os_error(error) if isinstance(error, OSError) else str(error)
         raise SettingError(f"{path}: {reason}, want a writable directory for the socket") from error

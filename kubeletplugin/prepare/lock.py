@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from dra_driver.errors import StateError, explain_os_error
+from dra_driver.file import clear_place
 from kubeletplugin.byte_lock import lock_byte, unlock_byte
 
 _FIRST_BYTE: Final = 1 << 32
@@ -135,6 +136,7 @@ class StateLocks:
         try:
             return self._idle.pop()
         except IndexError:
+            clear_place(self._path)
             return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
     def _is_current(self, descriptor: int) -> bool:

@@ -165,11 +165,31 @@ async def test_a_malformed_profile_names_the_place_and_the_field(node: PluginNod
     assert "did you mean 'vendor'?" in plugin.text
 
 
-async def test_a_directory_in_the_place_of_a_socket_is_named(node: PluginNode) -> None:
-    node.registrar.mkdir()
+PLACES = [
+    pytest.param("plugins_registry/accel.dra-driver.io-reg.sock", id="registration socket"),
+    pytest.param("plugins/accel.dra-driver.io/dra.sock", id="service socket"),
+    pytest.param("plugins/accel.dra-driver.io/plugin.lock", id="lock of the plugins"),
+    pytest.param("plugins/accel.dra-driver.io/claims/.lock", id="lock of the records"),
+]
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_an_empty_directory_in_the_place_of_a_file_is_replaced(node: PluginNode, place: str) -> None:
+    path = node.kubelet_dir / place
+    path.mkdir(parents=True)
+    await node.start_ready()
+    assert not path.is_dir()
+    async with Kubelet.registered(node.registrar) as kubelet:
+        assert await kubelet.prepare() == {}
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_a_directory_in_the_place_of_a_file_is_named_if_something_is_in_it(node: PluginNode, place: str) -> None:
+    path = node.kubelet_dir / place
+    (path / "something").mkdir(parents=True)
     plugin = await node.start()
     assert await plugin.wait() == 2
-    assert str(node.registrar) in plugin.text
+    assert f"{path}: directory not empty, want this directory moved away" in plugin.text.splitlines()[-1]
 
 
 # Root may write everywhere but on a read-only file system, which is mounted for the one process only.

@@ -31,6 +31,11 @@ def on_own_disk(folder: Path) -> tuple[str, ...]:
     return (*_NAMESPACE, "sh", "-c", _OWN_DISK, "sh", str(folder))
 
 
+def beside(pid: int) -> tuple[str, ...]:
+    """Return the command that runs the one that follows it on the disks of that process."""
+    return ("nsenter", "--target", str(pid), "--mount", *(("--user", "--preserve-credentials") if _USER else ()))
+
+
 def seen_by(pid: int, folder: Path) -> Path:
     """Return the folder as that process sees it."""
     return Path(f"/proc/{pid}/root{folder}")
@@ -50,12 +55,11 @@ def fill(folder: Path) -> Path:
 @contextlib.contextmanager
 def read_only(pid: int, folder: Path) -> Iterator[None]:
     """Let a process that was started by `on_own_disk` find a folder read-only until the block ends."""
-    enter = ("nsenter", "--target", str(pid), "--mount", *(("--user", "--preserve-credentials") if _USER else ()))
-    subprocess.run((*enter, "sh", "-c", _READ_ONLY, "sh", str(folder)), check=True)
+    subprocess.run((*beside(pid), "sh", "-c", _READ_ONLY, "sh", str(folder)), check=True)
     try:
         yield
     finally:
-        subprocess.run((*enter, "umount", str(folder)), check=True)
+        subprocess.run((*beside(pid), "umount", str(folder)), check=True)
 
 
 @contextlib.contextmanager
