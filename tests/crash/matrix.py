@@ -2,7 +2,7 @@
 
 import itertools
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -11,14 +11,15 @@ from tests.crash.bench import Bench
 from tests.crash.effect import points
 from tests.crash.invariant import check_owned
 from tests.crash.power import PowerCuts
+from tests.crash.power import run_start as run_power_start
 from tests.crash.publish import CHANGES, run_publish
 from tests.crash.recovery import DEAD, STOPPED, Recovery, Trial, find_problems
 from tests.crash.row import Row, describe
 from tests.crash.scenario import OPERATIONS, SCENARIOS, Scenario
 from tests.crash.start import STARTS, run_start
 
-JOBS: Final = 2 * len(OPERATIONS) * SCENARIOS + len(STARTS) + len(CHANGES)
-"""How many there are: each operation of each scenario, then starts, changes to publish, and power cuts as the first."""
+JOBS: Final = 2 * len(OPERATIONS) * SCENARIOS + len(STARTS) + len(CHANGES) + 1
+"""How many there are: each operation of each scenario, starts, changes to publish; power cuts of each as at first."""
 
 
 def run_claims(bench: Bench, scenario: Scenario, operation: str, *, is_full: bool = False) -> Row:
@@ -64,7 +65,7 @@ def _try(row: Row, trial: Trial, where: str, name: str, recovery: Recovery) -> N
     row.problems += (f"{row.operation} {row.subject}, {where}, then {name}: {problem}" for problem in found)
 
 
-def run_all(folder: Path, chosen: list[int], *, is_full: bool) -> Iterator[Row]:
+def run_all(folder: Path, chosen: Iterable[int], *, is_full: bool) -> Iterator[Row]:
     """Yield what came of the jobs, which are numbered."""
     bench = Bench(folder)
     try:
@@ -77,6 +78,7 @@ def run_all(folder: Path, chosen: list[int], *, is_full: bool) -> Iterator[Row]:
             *(partial(run_start, bench, subject) for subject in STARTS),
             *(partial(run_publish, bench, subject) for subject in CHANGES),
             *(PowerCuts(bench, scenario, operation).run for scenario in bench.scenarios for operation in OPERATIONS),
+            partial(run_power_start, bench),
         ]
         assert len(jobs) == JOBS
         for number in chosen:

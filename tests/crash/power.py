@@ -12,9 +12,12 @@ from tests.crash.recovery import Recovery, Trial, find_problems, restart, retry,
 from tests.crash.row import Row
 from tests.crash.scenario import Scenario
 from tests.crash.session import started
+from tests.crash.start import Start
 
 SEEDS: Final = 2
 """How many random cuts there are of a moment, beside the two extremes."""
+
+AFTER_CUT: Final = "boot-after-cut"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,7 @@ class PowerCuts:
                 continue
             self._known.add(state)
             for name, recovery in recoveries.items():
-                trial.node.lay(cut.survivors, boot_id="boot-after-cut")
+                trial.node.lay(cut.survivors, boot_id=AFTER_CUT)
                 trial.node.journal.begin()
                 self.row.trials += 1
                 where = f"{self.row.operation} {self.row.subject}, {before}{cut.where}, then {name}"
@@ -128,3 +131,29 @@ def _explain(journal: list[Entry], number: int, since: int) -> str:
     if number == len(journal):
         return "after the last effect"
     return f"before {journal[number].action} {journal[number].path} (#{number - since})"
+
+
+def run_start(bench: Bench) -> Row:
+    """Cut the power once more, while a plugin starts after a boot and sets up the claims that there are."""
+    row, node, start = Row("power cut, start", "after a reboot"), bench.node, Start(bench)
+    node.reboot()
+    node.save()
+    since = len(node.journal.read())
+    with started(node):
+        journal = node.journal.read()
+    node.restore()
+    node.reboot(AFTER_CUT)
+    clean = start.read_clean()
+    row.points = len(journal) + 1 - since
+    known = set()
+    for cut in find_cuts(node, journal, since):
+        if (state := find_state(cut.survivors)) in known:
+            continue
+        known.add(state)
+        node.lay(cut.survivors, boot_id=AFTER_CUT)
+        node.journal.begin()
+        row.trials += 1
+        where = f"{row.operation} {row.subject}, {cut.where}"
+        row.problems += (f"{where}: {problem}" for problem in start.recover(clean))
+    row.states = len(known)
+    return row

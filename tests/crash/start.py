@@ -11,7 +11,7 @@ from tests.crash.effect import Point, points
 from tests.crash.invariant import check_empty, check_settled
 from tests.crash.node import View
 from tests.crash.row import Row, describe
-from tests.crash.scenario import Scenario, find_orphan
+from tests.crash.scenario import find_orphan
 from tests.crash.session import Session, started
 
 STARTS: Final = {"after an update": False, "after a reboot": True}
@@ -28,20 +28,73 @@ class Clean:
     answers: tuple[Any, Any]
 
 
+class Start:
+    """A node as a plugin leaves it that dies, with what older ones have left, and the next start on it."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._prepared, self._half = (each for each in bench.scenarios if each.name in (_PREPARED, _HALF))
+        self._lay()
+
+    def read_clean(self) -> Clean:
+        """Start, and return what comes of it."""
+        with started(self._bench.node) as session:
+            view = self._bench.node.look()
+            return Clean(view, self._answers(session))
+
+    def recover(self, clean: Clean) -> list[str]:
+        """Start after a death, and return what is wrong then, and with what follows until nothing is prepared."""
+        found: list[str] = []
+        try:
+            with started(self._bench.node) as session:
+                view = self._bench.node.look()
+                found += check_settled(view)
+                if (view.records, view.artifacts) != (clean.view.records, clean.view.artifacts):
+                    found.append("other claims or files than where nobody died")
+                if (answers := self._answers(session)) != clean.answers:
+                    found.append(f"prepare is answered {answers!r}, want {clean.answers!r}")
+                found += check_settled(self._bench.node.look())
+                for ref in (self._prepared.ref, self._half.ref):
+                    if (answer := session.call("unprepare", ref)) is not None:
+                        found.append(f"unprepare: {answer['error']}")
+                found += check_empty(self._bench.node.look())
+        except Exception as error:  # noqa: BLE001 - a trial that cannot go on is a problem of its own
+            found.append(f"{type(error).__name__}: {error}")
+        return found
+
+    def _answers(self, session: Session) -> tuple[Any, Any]:
+        return session.call("prepare", self._prepared.ref), session.call("prepare", self._half.ref)
+
+    def _lay(self) -> None:
+        bench, prepared, half = self._bench, self._prepared, self._half
+        with bench.begun(prepared, "prepare") as session:
+            session.call("prepare", prepared.ref)
+            effects = session.record("prepare", half.ref)
+        written = max(number for number, effect in enumerate(effects) if effect.endswith(".tmp"))
+        with bench.begun(prepared, "prepare") as session:
+            session.call("prepare", prepared.ref)
+            session.kill_at("prepare", half.ref, Point(written))
+        settings = bench.node.settings
+        (backend,) = read_backends(settings)
+        backend.apply_partition(*find_orphan(backend.read_inventory()))
+        for path in (settings.shim_dir / "uid-orphan" / "share", settings.claims_dir / ".uid-orphan.json.partial"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(b"orphan")
+        view = bench.node.look()
+        assert {record["state"] for record in view.records.values()} == {"completed", "started"}, view.records
+        assert len(view.partitions) == 2, view.partitions
+        assert any(Path(name).suffix == ".tmp" for name in view.leftovers), view.leftovers
+
+
 def run_start(bench: Bench, subject: str) -> Row:
     """Kill a start at every point, and see that the next one comes to the same as one that nobody killed."""
-    row = Row("start", subject)
-    prepared, half = (each for each in bench.scenarios if each.name in (_PREPARED, _HALF))
-    is_boot = STARTS[subject]
-    _lay(bench, prepared, half)
+    row, start, is_boot = Row("start", subject), Start(bench), STARTS[subject]
     bench.node.save()
     effects = _record(bench, is_boot=is_boot)
     every = points(effects)
     row.points = len(every)
     bench.go_back(is_boot=is_boot)
-    with started(bench.node) as session:
-        view = bench.node.look()
-        clean = Clean(view, _answers(session, prepared, half))
+    clean = start.read_clean()
     known = set()
     for point in every:
         bench.go_back(is_boot=is_boot)
@@ -51,30 +104,9 @@ def run_start(bench: Bench, subject: str) -> Row:
         known.add(state)
         row.trials += 1
         where = describe(effects, point)
-        row.problems += (f"start {subject}, {where}: {problem}" for problem in _recover(bench, prepared, half, clean))
+        row.problems += (f"start {subject}, {where}: {problem}" for problem in start.recover(clean))
     row.states = len(known)
     return row
-
-
-def _lay(bench: Bench, prepared: Scenario, half: Scenario) -> None:
-    """Make the node as a plugin leaves it that dies, with what older ones have left."""
-    with bench.begun(prepared, "prepare") as session:
-        session.call("prepare", prepared.ref)
-        effects = session.record("prepare", half.ref)
-    written = max(number for number, effect in enumerate(effects) if effect.endswith(".tmp"))
-    with bench.begun(prepared, "prepare") as session:
-        session.call("prepare", prepared.ref)
-        session.kill_at("prepare", half.ref, Point(written))
-    settings = bench.node.settings
-    (backend,) = read_backends(settings)
-    backend.apply_partition(*find_orphan(backend.read_inventory()))
-    for path in (settings.shim_dir / "uid-orphan" / "share", settings.claims_dir / ".uid-orphan.json.partial"):
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(b"orphan")
-    view = bench.node.look()
-    assert {record["state"] for record in view.records.values()} == {"completed", "started"}, view.records
-    assert len(view.partitions) == 2, view.partitions
-    assert any(Path(name).suffix == ".tmp" for name in view.leftovers), view.leftovers
 
 
 def _record(bench: Bench, *, is_boot: bool) -> list[str]:
@@ -94,27 +126,3 @@ def _die(bench: Bench, point: Point) -> None:
         assert session.child.wait() == -signal.SIGKILL
     finally:
         session.close()
-
-
-def _recover(bench: Bench, prepared: Scenario, half: Scenario, clean: Clean) -> list[str]:
-    found: list[str] = []
-    try:
-        with started(bench.node) as session:
-            view = bench.node.look()
-            found += check_settled(view)
-            if (view.records, view.artifacts) != (clean.view.records, clean.view.artifacts):
-                found.append("other claims or files than where nobody died")
-            if (answers := _answers(session, prepared, half)) != clean.answers:
-                found.append(f"prepare is answered {answers!r}, want {clean.answers!r}")
-            found += check_settled(bench.node.look())
-            for ref in (prepared.ref, half.ref):
-                if (answer := session.call("unprepare", ref)) is not None:
-                    found.append(f"unprepare: {answer['error']}")
-            found += check_empty(bench.node.look())
-    except Exception as error:  # noqa: BLE001 - a trial that cannot go on is a problem of its own
-        found.append(f"{type(error).__name__}: {error}")
-    return found
-
-
-def _answers(session: Session, prepared: Scenario, half: Scenario) -> tuple[Any, Any]:
-    return session.call("prepare", prepared.ref), session.call("prepare", half.ref)
