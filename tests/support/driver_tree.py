@@ -61,6 +61,13 @@ class DriverTree:
             for link in links:
                 self.add_link(f"{folder}/{link}", f"{stem}.{version}")
 
+    def add_module(self, version: str) -> None:
+        """Let the kernel have the driver's module loaded."""
+        file = self.proc / "driver/nvidia/version"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        kind = "NVIDIA UNIX Open Kernel Module for x86_64"
+        file.write_text(f"NVRM version: {kind}  {version}  Release Build\nGCC version:  gcc version 12.3.0\n")
+
     def add_program(self, path: str) -> None:
         """Install a program."""
         self.add_file(path, executable=True)

@@ -1,6 +1,6 @@
 """The parts of an installed driver that a container needs: libraries, programs, perhaps a toolkit's hook."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +18,9 @@ _HOOKS: Final = (
     "/usr/bin/nvidia-ctk",
     "/usr/local/nvidia/toolkit/nvidia-ctk",
 )
+
+_APART: Final = ("libnvidia-nvvm70",)
+"""Libraries of the driver that are numbered in their own way."""
 
 _GRAPHICS: Final = (
     "libEGL",
@@ -43,7 +46,7 @@ _GRAPHICS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """A library file: its path in the driver's root, and the other names in its folder that lead to it."""
+    """A library file: its path in the driver's root, and the other names that lead to it."""
 
     path: str
     links: tuple[str, ...] = ()
@@ -65,46 +68,68 @@ class Driver:
 def read_driver(root: DriverRoot) -> Driver:
     """Look through the driver's root. Raises DeviceError if there is no driver.
 
-    The libraries are those for computing, management and video, of the version that `libcuda.so.1` has; libraries of
-    another version, as an update leaves them for a while, do not mix in.
+    The libraries are those for computing, management and video, of the version that the kernel module has, else that of
+    the first `libcuda.so.1`; libraries of another version, as an update leaves them for a while, do not mix in.
     """
     folders = root.read_library_folders()
     cuda = _find_cuda(root, folders)
     version = _version_of(cuda)
-    folders = tuple(dict.fromkeys((cuda.rpartition("/")[0], *folders)))
-    libraries: dict[str, Library] = {}
-    for folder in (*folders, *(f"{folder}/vdpau" for folder in folders)):
-        for library in _read_libraries(root, folder, version):
-            libraries.setdefault(library.path.rpartition("/")[2], library)
+    folders = tuple(dict.fromkeys((_folder(cuda), *folders)))
     programs = (root.find_program(name) for name in PROGRAMS)
     return Driver(
         version=version,
-        libraries=tuple(libraries[name] for name in sorted(libraries)),
+        libraries=_read_libraries(root, (*folders, *(f"{folder}/vdpau" for folder in folders)), version),
         programs=tuple(program for program in programs if program is not None),
         hook=next((hook for hook in _HOOKS if root.find_on_host(hook) is not None), None),
     )
 
 
 def _find_cuda(root: DriverRoot, folders: tuple[str, ...]) -> str:
-    for folder in folders:
-        path = root.resolve(f"{folder}/{CUDA}")
-        if path is not None and "." in _version_of(path) and root.is_loadable(path):
-            return path
-    raise DeviceError(f"{CUDA}: not below {str(root.path)!r}, want --driver-root to be where the driver is installed")
+    """The library's file. Beside the driver's there may be that of a package for compatibility, or of an old driver."""
+    found = [path for folder in folders if (path := root.resolve(f"{folder}/{CUDA}")) is not None]
+    usable = [path for path in found if "." in _version_of(path) and root.is_loadable(path)]
+    if not usable:
+        raise DeviceError(
+            f"{CUDA}: not below {str(root.path)!r}, want --driver-root to be where the driver is installed"
+        )
+    wanted = root.read_module_version()
+    return next((path for path in usable if _version_of(path) == wanted), usable[0])
 
 
 def _version_of(path: str) -> str:
-    return path.rpartition("/")[2].removeprefix("libcuda.so.")
+    return _name(path).removeprefix("libcuda.so.")
 
 
-def _read_libraries(root: DriverRoot, folder: str, version: str) -> Iterator[Library]:
-    """The libraries of that version, and the links beside them: only names that begin as theirs are followed."""
-    names = root.read_folder(folder)
-    for name in names:
-        stem, _, found = name.partition(".so.")
-        if found != version or stem.startswith(_GRAPHICS):
-            continue
-        path = root.resolve(f"{folder}/{name}")
-        if path is not None and root.is_loadable(path):
-            others = (each for each in names if each.startswith(f"{stem}.so") and each != name)
-            yield Library(path, tuple(each for each in others if root.resolve(f"{folder}/{each}") == path))
+def _read_libraries(root: DriverRoot, folders: Sequence[str], version: str) -> tuple[Library, ...]:
+    """The libraries of that version by name, and the links to them, which need not be in the same folder."""
+    names = [(folder, name) for folder in folders for name in root.read_folder(folder) if ".so" in name]
+    found: dict[str, str] = {}
+    for folder, name in names:
+        if _is_wanted(name, version):
+            path = root.resolve(f"{folder}/{name}")
+            if path is not None and root.is_loadable(path):
+                found.setdefault(_name(path), path)
+    stems = frozenset(map(_stem, found))
+    links: dict[str, set[str]] = {path: set() for path in found.values()}
+    for folder, name in names:
+        path = root.resolve(f"{folder}/{name}") if _stem(name) in stems else None
+        if path is not None and path in links and _name(path) != name and _stem(_name(path)) == _stem(name):
+            links[path].add(name)
+    return tuple(Library(found[name], tuple(sorted(links[found[name]]))) for name in sorted(found))
+
+
+def _is_wanted(name: str, version: str) -> bool:
+    stem, _, found = name.partition(".so.")
+    return (found == version or (stem in _APART and bool(found))) and not stem.startswith(_GRAPHICS)
+
+
+def _stem(name: str) -> str:
+    return name.partition(".so")[0]
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]

@@ -9,6 +9,7 @@ Links are followed as the driver's own root would have them: an absolute link do
 """
 
 import os
+import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -19,6 +20,7 @@ from dra_driver.devices.nvidia.loader_cache import parse_loader_cache
 _ROOT: Final = PurePosixPath("/")
 _MOST_LINKS: Final = 40
 _ELF_64: Final = b"\x7fELF\x02"
+_MODULE_VERSION: Final = re.compile(r"Kernel Module\b.*?\s([0-9]+(?:\.[0-9]+)+)\s")
 
 MACHINE: Final = os.uname().machine
 """The kind of processor, as folders of libraries are named after it."""
@@ -31,11 +33,20 @@ LIBRARY_FOLDERS: Final = (
     f"/usr/lib/{MACHINE}-linux-gnu/nvidia/current",
     "/usr/local/nvidia/lib64",
     "/usr/local/glibc/usr/lib",
+    "/run/opengl-driver/lib",
     "/usr/lib",
 )
 """Where drivers are installed, besides the loader's folders. Below the driver root of a cloud it is `/lib64`."""
 
-PROGRAM_FOLDERS: Final = ("/usr/bin", "/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/nvidia/bin", "/opt/bin")
+PROGRAM_FOLDERS: Final = (
+    "/usr/bin",
+    "/bin",
+    "/usr/sbin",
+    "/usr/local/bin",
+    "/usr/local/nvidia/bin",
+    "/opt/bin",
+    "/run/current-system/sw/bin",
+)
 """Where the driver's programs are installed."""
 
 
@@ -70,11 +81,14 @@ class DriverRoot:
         return self.host / resolved.lstrip("/") if resolved is not None else None
 
     def find_library(self, name: str) -> Path | None:
-        """Return the path by which this process loads a library (`libnvidia-ml.so.1`), None if it is not there."""
-        for folder in self.read_library_folders():
-            if (found := self.find(f"{folder}/{name}")) is not None and _is_loadable(found):
-                return found
-        return None
+        """Return the path by which this process loads a library (`libnvidia-ml.so.1`), None if it is not there.
+
+        One of the kernel module's version comes before others, which an update leaves for a while.
+        """
+        found = [self.find(f"{folder}/{name}") for folder in self.read_library_folders()]
+        usable = [path for path in found if path is not None and _is_loadable(path)]
+        suffix = f".so.{self.read_module_version()}"
+        return next((path for path in usable if path.name.endswith(suffix)), next(iter(usable), None))
 
     def find_program(self, name: str) -> str | None:
         """Return the driver's path of a program with its links followed, None if it is not there."""
@@ -95,6 +109,15 @@ class DriverRoot:
         )
         resolved = (self.resolve(folder) for folder in (*known, *LIBRARY_FOLDERS))
         return tuple(dict.fromkeys(folder for folder in resolved if folder is not None))
+
+    def read_module_version(self) -> str | None:
+        """Return the version of the driver's kernel module (`550.54.15`), None if it is not loaded."""
+        try:
+            text = (self.proc / "driver/nvidia/version").read_text("ascii", "replace")
+        except OSError:
+            return None
+        found = _MODULE_VERSION.search(text)
+        return found.group(1) if found else None
 
     def read_folder(self, folder: str) -> tuple[str, ...]:
         """Return the names in a folder of the driver, sorted; nothing if it cannot be read."""

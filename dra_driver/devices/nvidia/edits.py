@@ -71,8 +71,14 @@ def _device_node(node: Node) -> DeviceNode:
 def _plain_mounts(root: DriverRoot, driver: Driver) -> Iterator[Mount]:
     for folder in CONTAINER_LIBRARY_FOLDERS:
         for library in driver.libraries:
-            for name in library.links or (_name(library.path),):
+            for name in _names(library, driver.version):
                 yield _mount(root, library.path, f"{folder}/{name}")
+
+
+def _names(library: Library, version: str) -> tuple[str, ...]:
+    """What programs ask for a library by: its links, its own name only where that is not the driver's version."""
+    own = _name(library.path)
+    return library.links if library.links and own.endswith(f".{version}") else (*library.links, own)
 
 
 def _mount(root: DriverRoot, path: str, container_path: str) -> Mount:
