@@ -7,11 +7,15 @@ until the last of them is written the pool is incomplete, and nobody allocates f
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from msgspec.structs import replace
 
 from dra_driver.api.resource_v1 import Device, DeviceTaint, ResourceSlice
 from kubeletplugin.publish.layout import Pool
+
+LAST_GENERATION: Final = 2**63 - 1
+"""The largest that the API has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +42,7 @@ def plan_sync(pool: Pool, stored: Iterable[ResourceSlice]) -> SyncPlan:
 
     Slices are ours if they have our driver and our node, whatever their pool; those that the pool does not have go.
     The generation is kept if nothing has to be created, at most one slice changes and their number is the same;
-    otherwise it is the largest stored one plus one, and every slice is written. The first is 1.
+    otherwise it is the largest stored one plus one, and every slice is written. The first is 1, also after the last.
     """
     ours = [
         item for item in stored if item.spec.driver == pool.owner.driver and item.spec.node_name == pool.owner.node_name
@@ -54,6 +58,10 @@ def plan_sync(pool: Pool, stored: Iterable[ResourceSlice]) -> SyncPlan:
     recount = any(old is not None and old.spec.pool.resource_slice_count != len(matched) for old in matched)
     if all(matched) and len(changed) <= 1 and not recount:
         return SyncPlan(generation=newest, deletes=deletes, updates=tuple(changed), slices=kept)
+
+    if newest == LAST_GENERATION:  # somebody wrote it, and no slice can be newer than such a one
+        anew = _slices_at(pool, 1, [None] * len(matched))
+        return SyncPlan(generation=1, deletes=tuple(ours), creates=anew, slices=anew)
 
     raised = _slices_at(pool, newest + 1, matched)
     return SyncPlan(

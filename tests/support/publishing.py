@@ -15,7 +15,9 @@ from dra_driver.kube.backoff import Backoff
 from dra_driver.kube.event import EventType
 from kubeletplugin.publish.kube_store import KubeSliceStore
 from kubeletplugin.publish.metric import PublishMetrics
-from kubeletplugin.publish.publisher import Publisher, PublishTiming, Turn
+from kubeletplugin.publish.publisher import Publisher
+from kubeletplugin.publish.timing import PublishTiming
+from kubeletplugin.publish.turn import Turn
 from tests.support.api_server import Request, TestApiServer
 from tests.support.builder import DRIVER, NODE
 from tests.support.kube import a_client, running

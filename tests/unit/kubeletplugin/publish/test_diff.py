@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from dra_driver.api.meta_v1 import ObjectMeta
 from dra_driver.api.resource_v1 import ResourcePool, ResourceSlice, ResourceSliceSpec
 from dra_driver.devices.model import Device, Health, Inventory
-from kubeletplugin.publish.diff import SyncPlan, Written, plan_sync, restore_sent
+from kubeletplugin.publish.diff import LAST_GENERATION, SyncPlan, Written, plan_sync, restore_sent
 from kubeletplugin.publish.layout import Pool, PoolOwner, build_pool
 from kubeletplugin.publish.offer import SharePolicy
 from tests.support.builder import DRIVER, NODE, a_device, a_partitionable_device
@@ -247,3 +247,16 @@ def test_after_a_plan_nothing_is_left_to_do_whatever_happened_between(
 
 def names(pool: Pool) -> set[str]:
     return {item.metadata.name for item in pool.slices}
+
+
+def test_after_the_last_generation_that_somebody_wrote_the_pool_is_made_anew() -> None:
+    model = published(lay_out(*wholes(65)))
+    for item in model.all:
+        pool = replace(item.spec.pool, generation=LAST_GENERATION)
+        model.slices[item.metadata.name] = replace(item, spec=replace(item.spec, pool=pool))
+    assert plan_sync(lay_out(*wholes(65)), model.all).is_empty
+    wanted = lay_out(*wholes(129))
+    plan = plan_sync(wanted, model.all)
+    model.apply(plan)
+    assert {item.spec.pool.generation for item in model.all} == {1}
+    assert plan_sync(wanted, model.all).is_empty

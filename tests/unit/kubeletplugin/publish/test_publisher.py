@@ -2,7 +2,8 @@ from prometheus_client import CollectorRegistry
 
 from dra_driver.kube.backoff import Backoff
 from kubeletplugin.publish.metric import PublishMetrics
-from kubeletplugin.publish.publisher import Publisher, PublishTiming
+from kubeletplugin.publish.publisher import Publisher
+from kubeletplugin.publish.timing import PublishTiming
 from tests.support.builder import DRIVER, NODE
 
 
