@@ -356,7 +356,7 @@ def _read_backend(name: BackendName, settings: Settings) -> Backend:
             return NvidiaBackend(
                 Host(DriverRoot(path=PurePosixPath(settings.driver_root), host=settings.host_root)),
                 state_dir=settings.plugin_dir / "nvidia",
-                boot_id=read_boot_id(settings.boot_id_path) or "unknown",
+                boot_id=read_boot_id(settings.boot_id_path),
                 partitions=settings.partition_policy,
                 ignored_xids=frozenset(settings.ignore_xids),
             )
