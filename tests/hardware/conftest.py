@@ -1,7 +1,7 @@
 """The real NVIDIA GPUs of this machine. Without any, the tests are skipped, and say why.
 
-`DRA_DRIVER_DRIVER_ROOT` says where the driver is, as the plugin's `--driver-root`. Nothing is changed on a card unless
-`DRA_DRIVER_TEST_MIG=1`: then the first card that has room for MIG partitions gets one, and loses it again.
+`DRA_DRIVER_DRIVER_ROOT` says where the driver is, as the plugin's `--driver-root`. Nothing is changed on a GPU unless
+`DRA_DRIVER_TEST_MIG=1`: then the first GPU that has room for MIG partitions gets one, and loses it again.
 """
 
 import os
@@ -43,7 +43,7 @@ def gpus(tmp_path: Path) -> Gpus:
 @pytest.fixture
 def partitionable(gpus: Gpus) -> Device:
     if os.environ.get("DRA_DRIVER_TEST_MIG") != "1":
-        pytest.skip("changes a card, want DRA_DRIVER_TEST_MIG=1")
+        pytest.skip("changes a GPU, want DRA_DRIVER_TEST_MIG=1")
     for device in gpus.devices:
         if device.partitions and not any(partition.uuid for partition in device.partitions):
             return device

@@ -79,7 +79,7 @@ def test_a_machine_is_read_through_the_library_as_without_it(
     ],
     ids=", ".join,
 )
-def test_a_change_of_a_card_is_read_through_the_library_as_without_it(
+def test_a_change_of_a_gpu_is_read_through_the_library_as_without_it(
     tmp_path: Path, make: Callable[..., NvidiaNode], change: dict[str, object]
 ) -> None:
     machine = an_h100_machine()
@@ -120,7 +120,7 @@ def a_partition(backend: NvidiaBackend) -> tuple[Device, Partition]:
 
 
 def live(node: NvidiaNode) -> tuple[list[tuple[str, int, int]], ...]:
-    """A whole life of a partition; returns what the card had at each step."""
+    """A whole life of a partition; returns what the GPU had at each step."""
     gpu = node.machine.gpus[0]
     steps = []
     device, partition = a_partition(node.open(DYNAMIC))
@@ -168,7 +168,7 @@ def test_an_administrators_instance_is_read_through_the_library(make: Callable[.
     assert "has 2 compute instances" in left_out.problem
 
 
-def test_a_card_that_is_computed_on_is_not_switched(make: Callable[..., NvidiaNode]) -> None:
+def test_a_gpu_that_is_computed_on_is_not_switched(make: Callable[..., NvidiaNode]) -> None:
     node = make(an_h100_machine())
     device, partition = a_partition(node.open(DYNAMIC))
     node.machine.gpus[0].processes += [4711, 4712]
@@ -191,9 +191,7 @@ MIG = {name for name in FUNCTIONS if "Instance" in name or "Mig" in name} | {"nv
 
 
 @pytest.mark.parametrize("missing", FUNCTIONS)
-def test_a_function_that_an_older_driver_lacks_takes_no_card_away(
-    make: Callable[..., NvidiaNode], missing: str
-) -> None:
+def test_a_function_that_an_older_driver_lacks_takes_no_gpu_away(make: Callable[..., NvidiaNode], missing: str) -> None:
     node = make(an_a100_machine(), missing)
     backend = node.open(DYNAMIC)
     if missing in NEEDED:
@@ -238,7 +236,7 @@ ERRORS = (
 
 
 @pytest.mark.parametrize("error", ERRORS)
-def test_whatever_a_function_answers_is_an_error_of_the_driver_or_of_one_card(
+def test_whatever_a_function_answers_is_an_error_of_the_driver_or_of_one_gpu(
     make: Callable[..., NvidiaNode], machine: Machine, error: int
 ) -> None:
     node = make(machine)

@@ -41,10 +41,10 @@ class Host:
 class NvidiaBackend:
     """A `Backend` over NVIDIA's management library.
 
-    A card that was read once and is not readable any more stays, unhealthy; one that never was is left out.
+    A GPU that was read once and is not readable any more stays, unhealthy; one that never was is left out.
     What this driver makes of MIG, and the XIDs that NVML told of, are noted in `state_dir` and belong to the boot with
     that id; while it is unknown (None) no partition is made.
-    `ignored_xids` leave a card well, whatever they mean.
+    `ignored_xids` leave a GPU well, whatever they mean.
     """
 
     name = "nvidia"
@@ -102,7 +102,7 @@ class NvidiaBackend:
             raise DeviceError(f"{NVML}: {explain_nvml_error(error)}") from error
 
     def render_edits(self, device: Device, partition: Partition | None) -> ContainerEdits:
-        """See `Backend.render_edits`. A whole card is rendered in whichever mode it is: admin access looks on."""
+        """See `Backend.render_edits`. A whole GPU is rendered in whichever mode it is: admin access looks on."""
         with self._opened(device) as mig:
             if partition is None:
                 return self._edits.render(mig.read_minor(device))
@@ -110,7 +110,7 @@ class NvidiaBackend:
             return self._edits.render(mig.read_minor(device), MigInstance(found.gpu_instance, found.compute_instance))
 
     def apply_whole(self, device: Device) -> None:
-        """See `Backend.apply_whole`. A card leaves MIG mode, if this driver put it there."""
+        """See `Backend.apply_whole`. A GPU leaves MIG mode, if this driver put it there."""
         with self._opened(device) as mig:
             mig.apply_whole(device)
 
@@ -120,7 +120,7 @@ class NvidiaBackend:
             mig.apply(device, partition)
 
     def undo_partition(self, device: Device, partition: Partition) -> None:
-        """See `Backend.undo_partition`. Works for cards that are gone, too."""
+        """See `Backend.undo_partition`. Works for GPUs that are gone, too."""
         with self._opened(device) as mig:
             mig.undo(device, partition)
 
@@ -153,7 +153,7 @@ class NvidiaBackend:
         return self._mig
 
     def _cut(self, mig: Mig, devices: tuple[Device, ...]) -> tuple[tuple[Device, ...], tuple[LeftOut, ...]]:
-        """The cards with their partitions. One of which they cannot be read stays as it was, unwell, or is left out."""
+        """The GPUs with their partitions. One of which they cannot be read stays as it was, unwell, or is left out."""
         cut: list[Device] = []
         left_out: list[LeftOut] = []
         before = {device.identity: device for device in self._last.devices}

@@ -12,7 +12,7 @@ from dra_driver.devices.model import Device, DeviceName, Health, LeftOut
 from dra_driver.devices.nvidia.health import NEEDS_RESET, RESET_REASONS
 from dra_driver.devices.nvidia.link import build_links
 from dra_driver.devices.nvidia.nvml_error import explain_error
-from dra_driver.devices.nvidia.reader import Card, read_binding, read_card, read_versions
+from dra_driver.devices.nvidia.reader import Gpu, read_binding, read_gpu, read_versions
 from dra_driver.devices.nvidia.xid import explain_xid
 from dra_driver.devices.nvidia.xid_note import XidNote, XidNotes, plan_note
 from dra_driver.errors import DeviceError
@@ -32,47 +32,47 @@ class Census:
     boot_id: str
     ignored_xids: frozenset[int] = frozenset()
     handles: Mapping[DeviceName, Any] = field(default_factory=dict)
-    _known: dict[int, Card] = field(default_factory=dict)
+    _known: dict[int, Gpu] = field(default_factory=dict)
 
     def read(self, nvml: Any) -> tuple[tuple[Device, ...], tuple[LeftOut, ...]]:
         """Return the GPUs in the order of their PCI addresses, and those of which nothing is known.
 
         Raises NVMLError if no GPU can be read at all.
         """
-        cards, failed = self._read_cards(nvml)
-        answering = {card.device.identity for card in cards.values()}
+        gpus, failed = self._read_gpus(nvml)
+        answering = {gpu.device.identity for gpu in gpus.values()}
         left_out: list[LeftOut] = []
-        silent: dict[int, Card] = {}
+        silent: dict[int, Gpu] = {}
         for index, error in failed.items():
-            card = self._known.get(index)
-            if card is not None and card.device.identity not in answering:
-                silent[index] = replace(card, device=replace(card.device, health=_explain_silence(error)))
+            gpu = self._known.get(index)
+            if gpu is not None and gpu.device.identity not in answering:
+                silent[index] = replace(gpu, device=replace(gpu.device, health=_explain_silence(error)))
             else:
                 left_out.append(LeftOut(subject=f"GPU {index}", problem=explain_error(error)))
-        self._known = cards | silent
+        self._known = gpus | silent
         notes = self._update_notes(answering)
         return self._join(tuple(self._known.values()), notes), tuple(left_out)
 
-    def _read_cards(self, nvml: Any) -> tuple[dict[int, Card], dict[int, pynvml.NVMLError | DeviceError]]:
+    def _read_gpus(self, nvml: Any) -> tuple[dict[int, Gpu], dict[int, pynvml.NVMLError | DeviceError]]:
         versions = read_versions(nvml)
-        cards: dict[int, Card] = {}
+        gpus: dict[int, Gpu] = {}
         failed: dict[int, pynvml.NVMLError | DeviceError] = {}
         handles: dict[DeviceName, Any] = {}
         for index in range(nvml.nvmlDeviceGetCount()):
             try:
                 handle = nvml.nvmlDeviceGetHandleByIndex(index)
-                card = read_card(nvml, handle, index, versions, sysfs=self.sysfs)
+                gpu = read_gpu(nvml, handle, index, versions, sysfs=self.sysfs)
             except (pynvml.NVMLError, DeviceError) as error:
                 failed[index] = error
             else:
-                cards[index] = card
-                handles[card.device.name] = handle
+                gpus[index] = gpu
+                handles[gpu.device.name] = handle
         self.handles = handles
-        return cards, failed
+        return gpus, failed
 
     def _update_notes(self, answering: set[str]) -> dict[DeviceName, XidNote]:
         """Forget the XIDs of GPUs that were reset since; return the others."""
-        devices = {card.device.name: card.device for card in self._known.values()}
+        devices = {gpu.device.name: gpu.device for gpu in self._known.values()}
         notes: dict[DeviceName, XidNote] = {}
         for name, note in self.notes.read().items():
             plan = self._plan(devices.get(name), answering)
@@ -90,11 +90,11 @@ class Census:
         binding = read_binding(self.sysfs, device.pci_bus_id) if device is not None else None
         return functools.partial(plan_note, boot=self.boot_id, binding=binding, wants_reset=wants_reset)
 
-    def _join(self, cards: tuple[Card, ...], notes: Mapping[DeviceName, XidNote]) -> tuple[Device, ...]:
-        links = build_links([card.ports for card in cards])
+    def _join(self, gpus: tuple[Gpu, ...], notes: Mapping[DeviceName, XidNote]) -> tuple[Device, ...]:
+        links = build_links([gpu.ports for gpu in gpus])
         devices = (
-            replace(card.device, link=links.get(card.device.identity), health=self._find_health(card.device, notes))
-            for card in cards
+            replace(gpu.device, link=links.get(gpu.device.identity), health=self._find_health(gpu.device, notes))
+            for gpu in gpus
         )
         return tuple(sorted(devices, key=lambda device: (device.pci_bus_id or "", device.identity)))
 

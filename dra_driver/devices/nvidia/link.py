@@ -1,4 +1,4 @@
-"""Which GPUs of a node are joined by NVLink. Pure: what the ports report goes in, each card's domain comes out."""
+"""Which GPUs of a node are joined by NVLink. Pure: what the ports report goes in, each GPU's domain comes out."""
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,9 +10,9 @@ from dra_driver.devices.model import Link
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """A card's active links: the PCI addresses of the GPUs at their other ends, and whether one leads to a switch.
+    """A GPU's active links: the PCI addresses of the GPUs at their other ends, and whether one leads to a switch.
 
-    `fabric` is the domain beyond the node, if the card is in one.
+    `fabric` is the domain beyond the node, if the GPU is in one.
     """
 
     identity: str
@@ -22,28 +22,28 @@ class Ports:
     fabric: str | None = None
 
 
-def build_links(cards: Sequence[Ports]) -> Mapping[str, Link]:
-    """Return the link of each card that is joined to another one, by identity.
+def build_links(gpus: Sequence[Ports]) -> Mapping[str, Link]:
+    """Return the link of each GPU that is joined to another one, by identity.
 
-    Cards are joined if a link says so at either end, if both hang on switches, or over cards in between. The name of a
-    domain is that of the fabric that all are in, else the smallest identity, whatever the order of the cards.
+    GPUs are joined if a link says so at either end, if both hang on switches, or over GPUs in between. The name of a
+    domain is that of the fabric that all are in, else the smallest identity, whatever the order of the GPUs.
     """
     links: dict[str, Link] = {}
-    for members in _find_domains(cards):
+    for members in _find_domains(gpus):
         if len(members) > 1 or members[0].fabric is not None:
             link = _build_link(members)
             links.update({member.identity: link for member in members})
     return links
 
 
-def _find_domains(cards: Sequence[Ports]) -> Iterable[tuple[Ports, ...]]:
-    left = list(cards)
+def _find_domains(gpus: Sequence[Ports]) -> Iterable[tuple[Ports, ...]]:
+    left = list(gpus)
     while left:
         domain = [left.pop(0)]
         for member in domain:
-            joined = [card for card in left if _are_joined(member, card)]
+            joined = [gpu for gpu in left if _are_joined(member, gpu)]
             domain += joined
-            left = [card for card in left if card not in joined]
+            left = [gpu for gpu in left if gpu not in joined]
         yield tuple(domain)
 
 

@@ -1,10 +1,10 @@
 """What this driver made of MIG on the node: one small file each, written before the hardware is touched.
 
-NVML has no labels, so nothing on a card tells whose an instance is. An instance of which there is no note was made by
-somebody else, and is theirs. The name of a file is the partition's, or a whole card's that was switched to MIG mode.
+NVML has no labels, so nothing on a GPU tells whose an instance is. An instance of which there is no note was made by
+somebody else, and is theirs. The name of a file is the partition's, or a whole GPU's that was switched to MIG mode.
 Instances end with a reboot, so notes of another boot count for nothing: by then somebody else may have made the same.
 
-A note goes only when the card was seen without the instance. One that is to be removed while the card does not answer,
+A note goes only when the GPU was seen without the instance. One that is to be removed while the GPU does not answer,
 or denies what it had, is kept, marked as left: should the instance be there after all, it is still known for ours.
 """
 
@@ -22,9 +22,9 @@ _SUFFIX: Final = ".json"
 
 
 class MigNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`uuid` is the MIG device's once it was made whole; None before, and for a card's mode.
+    """`uuid` is the MIG device's once it was made whole; None before, and for a GPU's mode.
 
-    `left` is what nobody uses any more, and what the card was not seen without yet.
+    `left` is what nobody uses any more, and what the GPU was not seen without yet.
     """
 
     boot: str
@@ -68,7 +68,7 @@ class MigNotes:
         self._write(name, MigNote(boot=self._boot_id, uuid=uuid))
 
     def leave(self, name: str) -> None:
-        """Keep the note of what nobody uses any more, until the card is seen without it. None there is success."""
+        """Keep the note of what nobody uses any more, until the GPU is seen without it. None there is success."""
         if (note := self.find(name)) is not None and not note.left:
             self._write(name, msgspec.structs.replace(note, left=True))
 

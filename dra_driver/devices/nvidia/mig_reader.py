@@ -1,7 +1,7 @@
 """Reads MIG profiles and instances out of NVML: the library's arrays and structs end here.
 
 `Library` is the module `pynvml`, or what takes its place: it has no types. `Handle` is whatever the library hands out
-and takes back: a card, an instance, a MIG device.
+and takes back: a GPU, an instance, a MIG device.
 """
 
 import ctypes
@@ -56,10 +56,10 @@ _SUFFIXES: Final = {
 _ABSENT: Final = (pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_INVALID_ARGUMENT, pynvml.NVML_ERROR_NOT_FOUND)
 
 
-def read_mig_enabled(nvml: Library, card: Handle) -> bool | None:
-    """Whether the card is in MIG mode now; None for one that tells of none."""
+def read_mig_enabled(nvml: Library, gpu: Handle) -> bool | None:
+    """Whether the GPU is in MIG mode now; None for one that tells of none."""
     try:
-        current, _ = nvml.nvmlDeviceGetMigMode(card)
+        current, _ = nvml.nvmlDeviceGetMigMode(gpu)
     except pynvml.NVMLError as error:
         if error.value in (*_ABSENT, pynvml.NVML_ERROR_FUNCTION_NOT_FOUND):
             return None
@@ -67,21 +67,19 @@ def read_mig_enabled(nvml: Library, card: Handle) -> bool | None:
     return bool(current == pynvml.NVML_DEVICE_MIG_ENABLE)
 
 
-def read_profiles(nvml: Library, card: Handle, *, total_memory: int) -> tuple[GpuProfile, ...]:
-    """Read the card's GPU instance profiles with all their placements, whether it is in MIG mode or not."""
-    found = (
-        _read_profile(nvml, card, number, total_memory) for number in range(pynvml.NVML_GPU_INSTANCE_PROFILE_COUNT)
-    )
+def read_profiles(nvml: Library, gpu: Handle, *, total_memory: int) -> tuple[GpuProfile, ...]:
+    """Read the GPU instance profiles of a GPU with all their placements, whether it is in MIG mode or not."""
+    found = (_read_profile(nvml, gpu, number, total_memory) for number in range(pynvml.NVML_GPU_INSTANCE_PROFILE_COUNT))
     return tuple(profile for profile in found if profile is not None)
 
 
-def read_gpu_instances(nvml: Library, card: Handle, profiles: Iterable[GpuProfile]) -> tuple[GpuInstance, ...]:
+def read_gpu_instances(nvml: Library, gpu: Handle, profiles: Iterable[GpuProfile]) -> tuple[GpuInstance, ...]:
     """Read the GPU instances that exist, with or without compute instances in them."""
     handles = (
         handle
         for profile in profiles
         for handle in _read_array(
-            lambda array, count, profile_id=profile.id: nvml.nvmlDeviceGetGpuInstances(card, profile_id, array, count),
+            lambda array, count, profile_id=profile.id: nvml.nvmlDeviceGetGpuInstances(gpu, profile_id, array, count),
             pynvml.c_nvmlGpuInstance_t,
             profile.instances,
         )
@@ -118,9 +116,9 @@ def read_full_compute_profile(nvml: Library, instance: Handle) -> int:
     return int(largest.id)
 
 
-def read_mig_devices(nvml: Library, card: Handle) -> tuple[MigDevice, ...]:
-    """Read the MIG devices of a card: one for each compute instance."""
-    return tuple(_read_mig_devices(nvml, card))
+def read_mig_devices(nvml: Library, gpu: Handle) -> tuple[MigDevice, ...]:
+    """Read the MIG devices of a GPU: one for each compute instance."""
+    return tuple(_read_mig_devices(nvml, gpu))
 
 
 def covers_instance(nvml: Library, device: MigDevice) -> bool:
@@ -129,11 +127,11 @@ def covers_instance(nvml: Library, device: MigDevice) -> bool:
     return bool(attributes.computeInstanceSliceCount == attributes.gpuInstanceSliceCount)
 
 
-def _read_profile(nvml: Library, card: Handle, number: int, total_memory: int) -> GpuProfile | None:
+def _read_profile(nvml: Library, gpu: Handle, number: int, total_memory: int) -> GpuProfile | None:
     try:
-        info = _read_latest(lambda version: nvml.nvmlDeviceGetGpuInstanceProfileInfo(card, number, version))
+        info = _read_latest(lambda version: nvml.nvmlDeviceGetGpuInstanceProfileInfo(gpu, number, version))
         placements = _read_array(
-            lambda array, count: nvml.nvmlDeviceGetGpuInstancePossiblePlacements(card, info.id, array, count),
+            lambda array, count: nvml.nvmlDeviceGetGpuInstancePossiblePlacements(gpu, info.id, array, count),
             pynvml.c_nvmlGpuInstancePlacement_t,
             None,
         )
@@ -189,10 +187,10 @@ def _read_compute_profiles(nvml: Library, instance: Handle) -> Iterator[Any]:
                 raise
 
 
-def _read_mig_devices(nvml: Library, card: Handle) -> Iterator[MigDevice]:
-    for index in range(nvml.nvmlDeviceGetMaxMigDeviceCount(card)):
+def _read_mig_devices(nvml: Library, gpu: Handle) -> Iterator[MigDevice]:
+    for index in range(nvml.nvmlDeviceGetMaxMigDeviceCount(gpu)):
         try:
-            handle = nvml.nvmlDeviceGetMigDeviceHandleByIndex(card, index)
+            handle = nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, index)
         except pynvml.NVMLError as error:
             if error.value in _ABSENT:
                 continue

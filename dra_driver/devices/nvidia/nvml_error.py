@@ -10,7 +10,7 @@ from dra_driver.errors import DeviceError, DraError, StateError
 
 _PLAIN: Final = {
     pynvml.NVML_ERROR_IN_USE: "in use by a process, want it ended first",
-    pynvml.NVML_ERROR_INSUFFICIENT_RESOURCES: "no room on the card beside the MIG instances that are there",
+    pynvml.NVML_ERROR_INSUFFICIENT_RESOURCES: "no room on the GPU beside the MIG instances that are there",
     pynvml.NVML_ERROR_NO_PERMISSION: "not permitted, want to run as root and with /dev/nvidia-caps",
     pynvml.NVML_ERROR_NOT_FOUND: "not on this node",
     pynvml.NVML_ERROR_GPU_IS_LOST: "the GPU is lost, want the node rebooted",

@@ -1,13 +1,13 @@
-"""Which MIG partitions a card can have, and counters that admit exactly those that can exist side by side.
+"""Which MIG partitions a GPU can have, and counters that admit exactly those that can exist side by side.
 
-Pure: profiles and placements come from NVML at run time, never from a table. The counters of a card are
+Pure: profiles and placements come from NVML at run time, never from a table. The counters of a GPU are
 
 - `memory-slice-<i>`, one each: a placement takes those that it covers, so placements that overlap exclude each other;
 - `compute-slices`: their sum is limited apart from the memory slices (a 3g.40gb covers half the memory, with 3 of 7);
 - `copy-engines`, `decoders`, `encoders`, `jpeg-engines`, `ofa-engines`: as many as its profiles ever have together;
 - `media-extensions`, or `instances-<profile>`: where NVML allows fewer instances than there is room for, as of `+me`.
 
-A whole card takes all of them.
+A whole GPU takes all of them.
 """
 
 import re
@@ -27,9 +27,9 @@ _SCARCE: Final = ("media-extensions", "instances-")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuProfile:
-    """A GPU instance profile of one card, as NVML reports it.
+    """A GPU instance profile of one GPU, as NVML reports it.
 
-    `id` is NVML's id for creating, not the number of its constant. `instances` is how many of it the card can have.
+    `id` is NVML's id for creating, not the number of its constant. `instances` is how many of it the GPU can have.
     `memory` is in bytes; `placements` are (start, size) in memory slices.
     """
 
@@ -61,7 +61,7 @@ class GpuProfile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placements:
-    """All partitions that a card can have, in the order of placement, and the totals that they draw from."""
+    """All partitions that a GPU can have, in the order of placement, and the totals that they draw from."""
 
     partitions: tuple[Partition, ...] = ()
     counters: Mapping[str, int]
@@ -72,7 +72,7 @@ class Placements:
 
 
 def build_placements(profiles: Iterable[GpuProfile]) -> Placements:
-    """Build every partition of a card from its profiles. A profile without a placement gives none."""
+    """Build every partition of a GPU from its profiles. A profile without a placement gives none."""
     usable = tuple(profile for profile in profiles if profile.placements and profile.instances > 0)
     compute = max((profile.compute_slices * profile.instances for profile in usable), default=0)
     slices = max((start + size for profile in usable for start, size in profile.placements), default=0)
@@ -100,9 +100,9 @@ def parse_profile_name(text: str) -> str:
 
 
 def build_profile_name(*, compute_slices: int, memory: int, total_memory: int, suffix: str = "") -> str:
-    """The name of a profile whose driver does not tell it: compute slices, and eighths of the card's memory in GiB.
+    """The name of a profile whose driver does not tell it: compute slices, and eighths of the GPU's memory in GiB.
 
-    `memory` and `total_memory` are in bytes; the card's is rounded up to GiB, as NVIDIA's tools do.
+    `memory` and `total_memory` are in bytes; the GPU's is rounded up to GiB, as NVIDIA's tools do.
     """
     eighths = -(-memory * 8 // total_memory)
     gibibytes = -(-total_memory // (1 << 30))

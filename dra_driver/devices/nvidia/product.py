@@ -44,7 +44,7 @@ _CORES_OF_A_UNIT: Final = {(6, 0): 64, (7, 0): 64, (7, 2): 64, (7, 5): 64, (8, 0
 def parse_model(product_name: str) -> str:
     """The model, as short as it is unique: `H100` of `NVIDIA H100 80GB HBM3`, `RTX 6000 Ada` of its whole name.
 
-    How a card is built in (SXM, PCIe) and how much memory it has stands in other attributes.
+    How a GPU is built in (SXM, PCIe) and how much memory it has stands in other attributes.
     """
     words = [word for word in product_name.split() if word.lower() not in _BRANDS]
     model: list[str] = []

@@ -1,6 +1,6 @@
-"""Reads one card out of NVML, and what the kernel knows of its place on the bus.
+"""Reads one GPU out of NVML, and what the kernel knows of its place on the bus.
 
-What a card or a driver does not support is None. Any other refusal is an error of the card: a slice must not lose an
+What a GPU or a driver does not support is None. Any other refusal is an error of the GPU: a slice must not lose an
 attribute because of a hiccup.
 """
 
@@ -37,15 +37,15 @@ _NO_SERIAL: Final = ("", "0", "N/A", "[N/A]")
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """What all cards of a node have in common: the driver's version and the newest CUDA that it runs."""
+    """What all GPUs of a node have in common: the driver's version and the newest CUDA that it runs."""
 
     driver: str | None
     cuda: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
-    """A card as it was read: the device, still without its link, and its ports."""
+class Gpu:
+    """A GPU as it was read: the device, still without its link, and its ports."""
 
     device: Device
     ports: Ports
@@ -58,8 +58,8 @@ def read_versions(nvml: Any) -> Versions:
     return Versions(driver or None, f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None)
 
 
-def read_card(nvml: Any, handle: Any, index: int, versions: Versions, *, sysfs: Path = Path("/sys")) -> Card:
-    """Read a card. Raises NVMLError, or DeviceError if the card has nothing to tell it from others, or tells nonsense.
+def read_gpu(nvml: Any, handle: Any, index: int, versions: Versions, *, sysfs: Path = Path("/sys")) -> Gpu:
+    """Read a GPU. Raises NVMLError, or DeviceError if the GPU has nothing to tell it from others, or tells nonsense.
 
     One that is part of the processor has no place on the bus.
     """
@@ -99,11 +99,11 @@ def read_card(nvml: Any, handle: Any, index: int, versions: Versions, *, sysfs: 
         pci_bus_id=address,
         health=read_health(nvml, handle),
     )
-    return Card(device, _read_ports(nvml, handle, device))
+    return Gpu(device, _read_ports(nvml, handle, device))
 
 
 def read_optional(read: Callable[..., T], *arguments: Any) -> T | None:
-    """What `read` returns, None where card or driver do not have it. Raises NVMLError for all else."""
+    """What `read` returns, None where GPU or driver do not have it. Raises NVMLError for all else."""
     try:
         return read(*arguments)
     except pynvml.NVMLError as error:
@@ -113,7 +113,7 @@ def read_optional(read: Callable[..., T], *arguments: Any) -> T | None:
 
 
 def read_fabric(nvml: Any, handle: Any) -> str | None:
-    """The fabric beyond the node, `<cluster>.<clique>`; None if there is none or the card has not joined it."""
+    """The fabric beyond the node, `<cluster>.<clique>`; None if there is none or the GPU has not joined it."""
     info = pynvml.c_nvmlGpuFabricInfo_v2_t()
     if read_optional(nvml.nvmlDeviceGetGpuFabricInfoV, handle, ctypes.byref(info)) is None:
         return None
@@ -185,7 +185,7 @@ def _read_serial(nvml: Any, handle: Any) -> str | None:
     try:
         serial = (read_optional(nvml.nvmlDeviceGetSerial, handle) or "").strip()
     except UnicodeDecodeError:
-        return None  # the card's own memory is damaged
+        return None  # the GPU's own memory is damaged
     return serial if serial not in _NO_SERIAL else None
 
 

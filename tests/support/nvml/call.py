@@ -1,4 +1,4 @@
-"""What every call of the fake library goes through: a count, errors on demand, the state of library and card."""
+"""What every call of the fake library goes through: a count, errors on demand, the state of library and GPU."""
 
 import functools
 from collections import Counter
@@ -21,7 +21,7 @@ _HANDLES = 0x10000
 
 @dataclass(slots=True)
 class Fault:
-    """An error for calls of one function; of one card if `uuid` is given; `times` counts down, None is for ever."""
+    """An error for calls of one function; of one GPU if `uuid` is given; `times` counts down, None is for ever."""
 
     function: str
     error: int
@@ -30,9 +30,9 @@ class Fault:
 
 
 class Calls:
-    """The machine, and what is to fail. Cards are found by handles of the library's own type.
+    """The machine, and what is to fail. GPUs are found by handles of the library's own type.
 
-    A handle means a card, wherever it stands in the machine's list; one of a card that was pulled is lost.
+    A handle means a GPU, wherever it stands in the machine's list; one of a GPU that was pulled is lost.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -44,7 +44,7 @@ class Calls:
         self._handles: dict[int, Gpu] = {}
 
     def fail(self, function: str, error: int, *, gpu: Gpu | None = None, times: int | None = None) -> None:
-        """Let calls of a function raise an NVMLError: of one card, that many times."""
+        """Let calls of a function raise an NVMLError: of one GPU, that many times."""
         with self.lock:
             self._faults.append(Fault(function, error, gpu.uuid if gpu is not None else None, times))
 
@@ -54,14 +54,14 @@ class Calls:
             self._faults.clear()
 
     def find(self, handle: Any) -> Gpu:
-        """The card of a handle."""
+        """The GPU of a handle."""
         gpu = self._handles.get(cast(handle, c_void_p).value or 0)
         if gpu is None:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_INVALID_ARGUMENT)
         return gpu
 
     def handle(self, gpu: Gpu) -> Any:
-        """The handle of a card: always the same one."""
+        """The handle of a GPU: always the same one."""
         address = next((key for key, value in self._handles.items() if value is gpu), None)
         if address is None:
             address = _HANDLES + len(self._handles)
@@ -74,7 +74,7 @@ class Calls:
         self.refuse(function, gpu)
 
     def refuse(self, function: str, gpu: Gpu | None) -> None:
-        """Raise what a call is to fail with: of one card, or because that is gone."""
+        """Raise what a call is to fail with: of one GPU, or because that is gone."""
         for fault in self._faults:
             if fault.function == function and fault.uuid in {None, gpu.uuid if gpu else None} and fault.times != 0:
                 if fault.times is not None:
@@ -98,7 +98,7 @@ def system_call(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[
 
 
 def device_call(method: Callable[Concatenate[S, Gpu, P], R]) -> Callable[Concatenate[S, Any, P], R]:
-    """Make a method a function of the library whose first argument is a card's handle."""
+    """Make a method a function of the library whose first argument is a GPU's handle."""
 
     @functools.wraps(method)
     def call(self: S, handle: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -112,7 +112,7 @@ def device_call(method: Callable[Concatenate[S, Gpu, P], R]) -> Callable[Concate
 
 
 def require(value: R | None) -> R:
-    """Raise what the library raises for what a card does not have."""
+    """Raise what the library raises for what a GPU does not have."""
     if value is None:
         raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
     return value

@@ -34,7 +34,7 @@ class FakeNvml(MigCalls):
         return value
 
     def emit(self, gpu: Gpu, xid: int) -> None:
-        """Report an XID of a card to every set that waits for those of it."""
+        """Report an XID of a GPU to every set that waits for those of it."""
         with self._events:
             for key, registered in self._sets.items():
                 if any(other is gpu and types & _XID for other, types in registered):

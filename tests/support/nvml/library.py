@@ -92,7 +92,7 @@ def _address(handle: Any) -> int:
 
 
 def _bytes(text: str) -> bytes:
-    """A lone surrogate stands for a byte that is no text, as of a card whose own memory is damaged."""
+    """A lone surrogate stands for a byte that is no text, as of a GPU whose own memory is damaged."""
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -109,14 +109,14 @@ def _pci(info: Any) -> Texts:
     return [info.domain, info.bus, info.device], _bytes(info.busId)
 
 
-def _fabric(fake: FakeNvml, card: int) -> Texts:
+def _fabric(fake: FakeNvml, gpu: int) -> Texts:
     info = pynvml.c_nvmlGpuFabricInfo_v2_t()
-    fake.nvmlDeviceGetGpuFabricInfoV(c_void_p(card), byref(info))
+    fake.nvmlDeviceGetGpuFabricInfoV(c_void_p(gpu), byref(info))
     return [info.status, info.cliqueId, info.state], bytes(info.clusterUuid)
 
 
-def _field(fake: FakeNvml, card: int, number: int) -> Numbers:
-    (value,) = fake.nvmlDeviceGetFieldValues(c_void_p(card), [number])
+def _field(fake: FakeNvml, gpu: int, number: int) -> Numbers:
+    (value,) = fake.nvmlDeviceGetFieldValues(c_void_p(gpu), [number])
     return [value.valueType, value.nvmlReturn, value.value.uiVal]
 
 
@@ -130,15 +130,15 @@ def _profile(info: Any) -> Texts:
     return [*fixed, *engines, info.memorySizeMB], _bytes(getattr(info, "name", ""))
 
 
-def _placements(fake: FakeNvml, card: int, profile_id: int) -> Numbers:
+def _placements(fake: FakeNvml, gpu: int, profile_id: int) -> Numbers:
     placements, count = (pynvml.c_nvmlGpuInstancePlacement_t * _MOST_HANDLES)(), c_uint(_MOST_HANDLES)
-    fake.nvmlDeviceGetGpuInstancePossiblePlacements(c_void_p(card), profile_id, placements, byref(count))
+    fake.nvmlDeviceGetGpuInstancePossiblePlacements(c_void_p(gpu), profile_id, placements, byref(count))
     return [count.value, *(number for each in placements[: count.value] for number in (each.start, each.size))]
 
 
-def _create(fake: FakeNvml, card: int, profile_id: int, start: int, size: int) -> Numbers:
+def _create(fake: FakeNvml, gpu: int, profile_id: int, start: int, size: int) -> Numbers:
     placement = pynvml.c_nvmlGpuInstancePlacement_t(start, size)
-    return [_address(fake.nvmlDeviceCreateGpuInstanceWithPlacement(c_void_p(card), profile_id, byref(placement)))]
+    return [_address(fake.nvmlDeviceCreateGpuInstanceWithPlacement(c_void_p(gpu), profile_id, byref(placement)))]
 
 
 def _instance(info: Any) -> Numbers:

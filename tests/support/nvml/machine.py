@@ -1,4 +1,4 @@
-"""Machines with NVIDIA cards, as the fake of the library has them: what is fixed about a card, and what can change.
+"""Machines with NVIDIA GPUs, as the fake of the library has them: what is fixed about a GPU, and what can change.
 
 Figures are those of real machines: the names that NVML gives, bytes of memory, PCI places, links.
 """
@@ -15,7 +15,7 @@ NO_INSTANCE: Final = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NvLink:
-    """An NVLink of a card. `remote` is the PCI address of the other end, None if it is not told."""
+    """An NVLink of a GPU. `remote` is the PCI address of the other end, None if it is not told."""
 
     active: bool = True
     remote: str | None = None
@@ -24,7 +24,7 @@ class NvLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fabric:
-    """What a card knows of its fabric. A cluster of zeros is the fabric of a single machine."""
+    """What a GPU knows of its fabric. A cluster of zeros is the fabric of a single machine."""
 
     state: int = pynvml.NVML_GPU_FABRIC_STATE_COMPLETED
     cluster: bytes = bytes(16)
@@ -33,10 +33,10 @@ class Fabric:
 
 @dataclass(slots=True, kw_only=True)
 class Gpu:
-    """One card. None is what the card does not report. Everything may be changed at any time.
+    """One GPU. None is what the GPU does not report. Everything may be changed at any time.
 
-    `memory` is in bytes. `mig_profiles` is a key of `MIG_PROFILES`, None for a card without MIG; `mig_pending` is the
-    mode after the next reset. `processes` compute on the card; while it is `monitored`, somebody has it open.
+    `memory` is in bytes. `mig_profiles` is a key of `MIG_PROFILES`, None for a GPU without MIG; `mig_pending` is the
+    mode after the next reset. `processes` compute on the GPU; while it is `monitored`, somebody has it open.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Gpu:
 
 @dataclass(slots=True, kw_only=True)
 class Machine:
-    """A machine: its cards in the order of NVML's index, and its driver. `cuda` is as NVML writes it: 12080 is 12.8."""
+    """A machine: its GPUs in the order of NVML's index, and its driver. `cuda` is as NVML writes it: 12080 is 12.8."""
 
     gpus: list[Gpu]
     driver: str = "570.195.03"

@@ -1,6 +1,6 @@
 """The MIG part of the fake library: modes, placements, GPU and compute instances, and the refusals of real hardware.
 
-Arrays and structs are the real ones of `pynvml`, so that callers meet what they meet on a card.
+Arrays and structs are the real ones of `pynvml`, so that callers meet what they meet on a GPU.
 """
 
 import ctypes
@@ -40,7 +40,7 @@ class ComputeInstance:
 
     @property
     def uuid(self) -> str:
-        """As NVIDIA's, it follows from the card and the numbers of the instances."""
+        """As NVIDIA's, it follows from the GPU and the numbers of the instances."""
         return f"MIG-{uuid.uuid5(uuid.NAMESPACE_URL, f'{self.parent.gpu.uuid}/{self.parent.id}/{self.id}')}"
 
 
@@ -64,11 +64,11 @@ class MigCalls(Calls):
         self._mig_handles: dict[int, GpuInstance | ComputeInstance] = {}
 
     def layout(self, gpu: Gpu) -> list[tuple[str, int, int]]:
-        """What there is on a card: profile, start, and the number of compute instances."""
+        """What there is on a GPU: profile, start, and the number of compute instances."""
         return sorted((each.profile.name, each.start, len(each.compute)) for each in self.instances(gpu))
 
     def instances(self, gpu: Gpu) -> list[GpuInstance]:
-        """The GPU instances of a card."""
+        """The GPU instances of a GPU."""
         return [each for each in self._instances if each.gpu is gpu]
 
     def make(self, gpu: Gpu, profile: str, start: int, *, compute: Sequence[int] | None = None) -> GpuInstance:
@@ -80,7 +80,7 @@ class MigCalls(Calls):
         return instance
 
     def remove(self, gpu: Gpu) -> None:
-        """Remove all instances of a card, as a reset does."""
+        """Remove all instances of a GPU, as a reset does."""
         self._instances = [each for each in self._instances if each.gpu is not gpu]
 
     @device_call
@@ -223,7 +223,7 @@ class MigCalls(Calls):
 
     @system_call
     def nvmlDeviceGetUUID(self, device: Any) -> str:  # noqa: N802
-        """Of a card, or of a MIG device."""
+        """Of a GPU, or of a MIG device."""
         found = self._mig_handles.get(_address(device))
         if isinstance(found, ComputeInstance):
             return found.uuid

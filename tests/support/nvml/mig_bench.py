@@ -86,7 +86,7 @@ class CountedNotes(MigNotes):
 
 
 class MigBench:
-    """One card of a machine, as the driver sees it. `restart` makes the driver anew, as another process would."""
+    """One GPU of a machine, as the driver sees it. `restart` makes the driver anew, as another process would."""
 
     def __init__(self, machine: Machine, directory: Path, mode: PartitionMode = PartitionMode.DYNAMIC) -> None:
         self.gpu = machine.gpus[0]
@@ -99,8 +99,8 @@ class MigBench:
         self.mig = self.restart()
 
     @property
-    def card(self) -> Device:
-        """The card without its partitions, as it is before MIG is looked at."""
+    def device(self) -> Device:
+        """The GPU without its partitions, as it is before MIG is looked at."""
         return Device(
             vendor="nvidia",
             type=DeviceType.GPU,
@@ -122,7 +122,7 @@ class MigBench:
 
     @property
     def modes(self) -> tuple[bool, bool]:
-        """Whether the card is in MIG mode, and whether it will be after a reset."""
+        """Whether the GPU is in MIG mode, and whether it will be after a reset."""
         return self.gpu.mig_enabled, self.gpu.mig_pending
 
     def restart(self) -> Mig:
@@ -130,7 +130,7 @@ class MigBench:
         return self.mig
 
     def watch(self) -> None:
-        """Have the card open in the driver's own process, as it is while it waits for events."""
+        """Have the GPU open in the driver's own process, as it is while it waits for events."""
         self.watches = self.gpu.monitored = True
 
     @contextlib.contextmanager
@@ -150,7 +150,7 @@ class MigBench:
         self.restart()
 
     def read(self) -> Device:
-        return self.mig.read(self.card)[0]
+        return self.mig.read(self.device)[0]
 
     def partition(self, profile: str = "1g.10gb", start: int = 0) -> Partition:
         found = [each for each in self.read().partitions if (each.profile, each.start) == (profile, start)]

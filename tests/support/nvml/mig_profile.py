@@ -1,4 +1,4 @@
-"""The MIG profiles of real cards, as captures of `nvidia-smi mig -lgip` and `-lgipp` show them: for the fake only.
+"""The MIG profiles of real GPUs, as captures of `nvidia-smi mig -lgip` and `-lgipp` show them: for the fake only.
 
 The driver itself has no such table, it asks NVML.
 """

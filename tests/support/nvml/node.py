@@ -1,4 +1,4 @@
-"""A node with NVIDIA cards: the fake library, a driver's files, and the kernel's `/proc` and `/sys`, in a folder."""
+"""A node with NVIDIA GPUs: the fake library, a driver's files, and the kernel's `/proc` and `/sys`, in a folder."""
 
 import os
 from collections.abc import Collection
@@ -70,11 +70,11 @@ class NvidiaNode:
         )
 
     def remove(self, device: Device) -> None:
-        """Pull a card out."""
+        """Pull a GPU out."""
         self.machine.gpus[:] = [gpu for gpu in self.machine.gpus if gpu.uuid != device.uuid]
 
     def bind(self, gpu: Gpu) -> None:
-        """Let the kernel's driver take a card on anew, as when its module is loaded again."""
+        """Let the kernel's driver take a GPU on anew, as when its module is loaded again."""
         link = self.sysfs / "bus/pci/devices" / gpu.pci / "driver"
         fresh = link.with_name("driver.fresh")  # beside the old one, so that it has another number
         fresh.symlink_to("../../../bus/pci/drivers/nvidia")

@@ -11,29 +11,27 @@ from dra_driver.devices.partitioning import (
 )
 from dra_driver.errors import SettingError
 
-CARD = Device(
-    vendor="nvidia", type=DeviceType.GPU, identity="GPU-1", model="H100", uuid="GPU-1", serial="1652823054321"
-)
+GPU = Device(vendor="nvidia", type=DeviceType.GPU, identity="GPU-1", model="H100", uuid="GPU-1", serial="1652823054321")
 
 
 def test_every_possible_partition_is_offered_unless_somebody_says_otherwise() -> None:
-    assert PartitionPolicy().find_mode(CARD) is PartitionMode.DYNAMIC
+    assert PartitionPolicy().find_mode(GPU) is PartitionMode.DYNAMIC
 
 
-@pytest.mark.parametrize("key", [CARD.name, "GPU-1", "1652823054321"])
+@pytest.mark.parametrize("key", [GPU.name, "GPU-1", "1652823054321"])
 def test_a_device_is_named_by_name_uuid_or_serial(key: str) -> None:
     policy = parse_partition_policy(PartitionMode.NONE, [f"{key}=static", "GPU-2=dynamic"])
-    assert policy.find_mode(CARD) is PartitionMode.STATIC
+    assert policy.find_mode(GPU) is PartitionMode.STATIC
 
 
 def test_other_devices_have_the_mode_of_the_node() -> None:
     policy = parse_partition_policy(PartitionMode.NONE, ["GPU-2=dynamic"])
-    assert policy.find_mode(CARD) is PartitionMode.NONE
+    assert policy.find_mode(GPU) is PartitionMode.NONE
 
 
 def test_the_name_counts_before_the_uuid() -> None:
-    policy = parse_partition_policy(PartitionMode.NONE, ["GPU-1=dynamic", f"{CARD.name}=static"])
-    assert policy.find_mode(CARD) is PartitionMode.STATIC
+    policy = parse_partition_policy(PartitionMode.NONE, ["GPU-1=dynamic", f"{GPU.name}=static"])
+    assert policy.find_mode(GPU) is PartitionMode.STATIC
 
 
 def test_everything_that_is_wrong_is_said_at_once() -> None:
@@ -92,6 +90,6 @@ HIDDEN = a_partition(0, uuid="MIG-0", permanent=True, offered=False)
     ],
 )
 def test_a_mode_decides_what_is_offered(mode: str, before: tuple[Partition, ...], after: tuple[Partition, ...]) -> None:
-    planned = plan_partitions(replace(CARD, partitions=before), PartitionMode(mode))
+    planned = plan_partitions(replace(GPU, partitions=before), PartitionMode(mode))
     assert planned.partitions == after
     assert planned.offered_whole is (not any(each.permanent for each in before))

@@ -1,4 +1,4 @@
-"""Claims for MIG partitions, from the allocation to the CDI spec and back, on a node with NVIDIA cards."""
+"""Claims for MIG partitions, from the allocation to the CDI spec and back, on a node with NVIDIA GPUs."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from tests.support.nvml.node import NvidiaNode
 
 @dataclass
 class Node:
-    """A node whose first card is worked on."""
+    """A node whose first GPU is worked on."""
 
     folder: Path
     hardware: NvidiaNode
@@ -34,12 +34,12 @@ class Node:
     def layout(self) -> list[tuple[str, int, int]]:
         return self.hardware.nvml.layout(self.gpu)
 
-    def card(self) -> Device:
+    def device(self) -> Device:
         return self.hardware.open().read_inventory().devices[0]
 
     def name(self, profile: str, start: int) -> str:
-        card = self.card()
-        return next(card.partition_name(p) for p in card.partitions if (p.profile, p.start) == (profile, start))
+        device = self.device()
+        return next(device.partition_name(p) for p in device.partitions if (p.profile, p.start) == (profile, start))
 
     def prepare(self, device: str, uid: str = "uid-1", *, admin: bool = False) -> None:
         ref = a_ref(uid, f"claim-{uid}")
@@ -84,8 +84,8 @@ def test_a_claim_for_a_partition_makes_it_and_sees_nothing_else(node: Node) -> N
     assert all("/nvidia-caps/" in path for each in own for path in each - shared)
 
 
-def test_the_card_is_whole_again_when_the_last_partition_is_gone(node: Node) -> None:
-    whole = node.card().name
+def test_the_gpu_is_whole_again_when_the_last_partition_is_gone(node: Node) -> None:
+    whole = node.device().name
     node.prepare(node.name("1g.10gb", 0))
     assert node.gpu.mig_enabled
     with pytest.raises(DeviceBusyError, match="held by claim default/claim-uid-1"):
@@ -109,9 +109,9 @@ def test_a_partition_that_hardware_refuses_leaves_the_claim_unprepared(node: Nod
     node.prepare(node.name("1g.10gb", 0))
 
 
-def test_a_monitor_may_look_at_a_card_with_partitions(node: Node) -> None:
+def test_a_monitor_may_look_at_a_gpu_with_partitions(node: Node) -> None:
     node.prepare(node.name("1g.10gb", 0))
-    node.prepare(node.card().name, "uid-2", admin=True)
+    node.prepare(node.device().name, "uid-2", admin=True)
     assert node.layout == [("1g.10gb", 0, 1)]
 
 

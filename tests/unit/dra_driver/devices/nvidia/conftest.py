@@ -1,4 +1,4 @@
-"""Cards with MIG: one whose mode is switched at will, and one that needs a reset for it."""
+"""GPUs with MIG: one whose mode is switched at will, and one that needs a reset for it."""
 
 from pathlib import Path
 

@@ -113,7 +113,7 @@ def test_a_serial_number_that_is_no_text_is_none(node: NvidiaNode) -> None:
     assert [device.serial for device in node.open().read_inventory().devices] == [None] * 4
 
 
-def test_a_card_in_a_fabric_beyond_the_node_names_its_clique(tmp_path: Path) -> None:
+def test_a_gpu_in_a_fabric_beyond_the_node_names_its_clique(tmp_path: Path) -> None:
     machine = an_h100_machine()
     for gpu in machine.gpus:
         gpu.fabric = Fabric(cluster=bytes(range(16)), clique=7)
@@ -131,7 +131,7 @@ def test_a_node_without_nvidia_has_no_devices_and_no_complaint(tmp_path: Path) -
     assert NvidiaNode(tmp_path, machine, installed=False).open().read_inventory() == Inventory()
 
 
-def test_cards_without_a_driver_are_named_and_found_once_it_is_installed(tmp_path: Path) -> None:
+def test_gpus_without_a_driver_are_named_and_found_once_it_is_installed(tmp_path: Path) -> None:
     node = NvidiaNode(tmp_path, a_t4_machine(), installed=False)
     backend = node.open()
     [left_out] = backend.read_inventory().left_out
@@ -154,7 +154,7 @@ def test_cards_without_a_driver_are_named_and_found_once_it_is_installed(tmp_pat
         "nvmlDeviceGetSerial",
     ],
 )
-def test_a_card_that_cannot_be_read_is_left_out_alone(node: NvidiaNode, function: str) -> None:
+def test_a_gpu_that_cannot_be_read_is_left_out_alone(node: NvidiaNode, function: str) -> None:
     gpu = node.machine.gpus[1]
     node.nvml.fail(function, pynvml.NVML_ERROR_UNKNOWN, gpu=gpu)
     inventory = node.open().read_inventory()
@@ -162,7 +162,7 @@ def test_a_card_that_cannot_be_read_is_left_out_alone(node: NvidiaNode, function
     assert [(each.subject, each.problem) for each in inventory.left_out] == [("GPU 1", "NVML: unknown error")]
 
 
-def test_a_card_that_stops_answering_stays_unwell_and_its_links_stay(tmp_path: Path) -> None:
+def test_a_gpu_that_stops_answering_stays_unwell_and_its_links_stay(tmp_path: Path) -> None:
     node = NvidiaNode(tmp_path, an_h100_machine())
     backend = node.open()
     before = backend.read_inventory()
@@ -175,7 +175,7 @@ def test_a_card_that_stops_answering_stays_unwell_and_its_links_stay(tmp_path: P
     assert backend.read_inventory() == before
 
 
-def test_a_card_that_answers_nonsense_is_unwell(node: NvidiaNode, backend: NvidiaBackend) -> None:
+def test_a_gpu_that_answers_nonsense_is_unwell(node: NvidiaNode, backend: NvidiaBackend) -> None:
     backend.read_inventory()
     node.nvml.fail("nvmlDeviceGetMemoryInfo", pynvml.NVML_ERROR_UNKNOWN, gpu=node.machine.gpus[2], times=1)
     assert healths(backend.read_inventory()) == [None, None, "unreadable", None]
@@ -212,7 +212,7 @@ def _pages_to_retire(gpu: Gpu) -> None:
         (_pages_to_retire, "page-retirement-pending"),
     ],
 )
-def test_a_card_says_of_itself_that_it_is_unwell(
+def test_a_gpu_says_of_itself_that_it_is_unwell(
     node: NvidiaNode, backend: NvidiaBackend, ail: Callable[[Gpu], None], reason: str | None
 ) -> None:
     ail(node.machine.gpus[1])
@@ -240,7 +240,7 @@ def test_each_action_that_the_driver_recommends_has_a_reason_of_its_own(
     assert healths(backend.read_inventory()) == [None, reason, None, None]
 
 
-def test_an_xid_of_the_card_ends_the_wait_and_makes_it_unwell_until_it_was_reset(
+def test_an_xid_of_the_gpu_ends_the_wait_and_makes_it_unwell_until_it_was_reset(
     node: NvidiaNode, backend: NvidiaBackend
 ) -> None:
     backend.read_inventory()
@@ -255,7 +255,7 @@ def test_an_xid_of_the_card_ends_the_wait_and_makes_it_unwell_until_it_was_reset
     assert healths(backend.read_inventory()) == [None] * 4
 
 
-def test_a_card_that_wanted_a_reset_and_wants_none_any_more_was_reset(node: NvidiaNode, backend: NvidiaBackend) -> None:
+def test_a_gpu_that_wanted_a_reset_and_wants_none_any_more_was_reset(node: NvidiaNode, backend: NvidiaBackend) -> None:
     gpu = node.machine.gpus[3]
     backend.read_inventory()
     backend.wait_for_change(0)
@@ -290,7 +290,7 @@ def test_an_xid_that_comes_during_the_wait_ends_it(node: NvidiaNode, backend: Nv
 
 
 @pytest.mark.parametrize("xid", [13, 31, 43, 45, 63, 94, 154])
-def test_an_xid_of_a_program_leaves_the_card_well(node: NvidiaNode, backend: NvidiaBackend, xid: int) -> None:
+def test_an_xid_of_a_program_leaves_the_gpu_well(node: NvidiaNode, backend: NvidiaBackend, xid: int) -> None:
     backend.read_inventory()
     backend.wait_for_change(0)
     node.nvml.emit(node.machine.gpus[0], xid)
@@ -309,7 +309,7 @@ def test_an_ignored_xid_does_not_hide_one_that_is_not(tmp_path: Path) -> None:
         assert healths(backend.read_inventory())[0] == health
 
 
-def test_a_card_that_reports_no_events_does_not_keep_the_others_from_it(node: NvidiaNode) -> None:
+def test_a_gpu_that_reports_no_events_does_not_keep_the_others_from_it(node: NvidiaNode) -> None:
     node.nvml.fail("nvmlDeviceRegisterEvents", pynvml.NVML_ERROR_NOT_SUPPORTED, gpu=node.machine.gpus[0])
     backend = node.open()
     backend.read_inventory()
@@ -346,7 +346,7 @@ def test_an_a100_outside_mig_mode_is_offered_whole_only(tmp_path: Path) -> None:
         assert device.partitions == ()
 
 
-def test_a_card_whose_partitions_cannot_be_read_is_left_out_alone(tmp_path: Path) -> None:
+def test_a_gpu_whose_partitions_cannot_be_read_is_left_out_alone(tmp_path: Path) -> None:
     node = NvidiaNode(tmp_path, an_a100_machine(mig=True))
     node.nvml.fail("nvmlDeviceGetMigMode", pynvml.NVML_ERROR_UNKNOWN, gpu=node.machine.gpus[0])
     inventory = node.open().read_inventory()
@@ -354,7 +354,7 @@ def test_a_card_whose_partitions_cannot_be_read_is_left_out_alone(tmp_path: Path
     assert len(inventory.left_out) == 1
 
 
-def test_a_card_that_falls_off_the_bus_keeps_its_partitions(tmp_path: Path) -> None:
+def test_a_gpu_that_falls_off_the_bus_keeps_its_partitions(tmp_path: Path) -> None:
     node = NvidiaNode(tmp_path, an_a100_machine(mig=True))
     backend = node.open()
     before = backend.read_inventory()
@@ -364,7 +364,7 @@ def test_a_card_that_falls_off_the_bus_keeps_its_partitions(tmp_path: Path) -> N
     assert after.devices[0].partitions == before.devices[0].partitions != ()
 
 
-def test_a_hiccup_while_partitions_are_read_costs_a_card_nothing_but_its_health(tmp_path: Path) -> None:
+def test_a_hiccup_while_partitions_are_read_costs_a_gpu_nothing_but_its_health(tmp_path: Path) -> None:
     node = NvidiaNode(tmp_path, an_a100_machine(mig=True))
     backend = node.open()
     before = backend.read_inventory()
@@ -379,7 +379,7 @@ def test_a_program_of_the_driver_that_is_not_there_is_named(backend: NvidiaBacke
         backend.undo_time_slice(device)
 
 
-def test_admin_access_sees_a_card_in_the_mode_that_it_is_in(tmp_path: Path) -> None:
+def test_admin_access_sees_a_gpu_in_the_mode_that_it_is_in(tmp_path: Path) -> None:
     node = NvidiaNode(tmp_path, an_h100_machine())
     gpu = node.machine.gpus[0]
     gpu.mig_enabled = gpu.mig_pending = True

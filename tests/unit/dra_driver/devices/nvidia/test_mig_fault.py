@@ -18,31 +18,31 @@ ADMINISTRATORS = ("2g.20gb", 4)
 
 
 class Trial:
-    """A card with a partition that is made or removed, beside one of ours that must not be touched."""
+    """A GPU with a partition that is made or removed, beside one of ours that must not be touched."""
 
     def __init__(self, machine: Callable[[], Machine], directory: Path, *, made: bool, beside: bool) -> None:
         self.bench = MigBench(machine(), directory)
-        self.card = self.bench.card
+        self.device = self.bench.device
         self.partition = self.bench.partition("1g.10gb", 0)
         self.neighbour = self.bench.partition("3g.40gb", 4)
         self.beside = beside
         if beside:
-            self.bench.mig.apply(self.card, self.neighbour)
+            self.bench.mig.apply(self.device, self.neighbour)
         if made:
-            self.bench.mig.apply(self.card, self.partition)
+            self.bench.mig.apply(self.device, self.partition)
 
     def apply(self) -> None:
-        self.bench.mig.apply(self.card, self.partition)
+        self.bench.mig.apply(self.device, self.partition)
 
     def undo(self) -> None:
-        self.bench.mig.undo(self.card, self.partition)
+        self.bench.mig.undo(self.device, self.partition)
 
     def require(self, *, made: bool) -> None:
-        """The card and the notes are as if nothing had ever gone wrong."""
+        """The GPU and the notes are as if nothing had ever gone wrong."""
         kept = [("3g.40gb", 4, 1)] if self.beside else []
         assert self.bench.layout == ([("1g.10gb", 0, 1)] if made else []) + kept
-        parts = [self.card.partition_name(each) for each in self._there(made=made)]
-        switched = [self.card.name] if parts and not self.bench.gpu.mig_needs_reset else []
+        parts = [self.device.partition_name(each) for each in self._there(made=made)]
+        switched = [self.device.name] if parts and not self.bench.gpu.mig_needs_reset else []
         assert self.bench.notes() == sorted(f"{name}.json" for name in parts + switched)
         enabled = self.bench.gpu.mig_enabled
         assert enabled == (self.bench.gpu.mig_needs_reset or bool(parts))
@@ -107,7 +107,7 @@ def test_whatever_fails_while_a_partition_is_removed_is_made_up_for_by_the_next_
         except DeviceError:
             trial.undo()
         if not beside and not trial.bench.gpu.mig_needs_reset:
-            trial.bench.mig.apply_whole(trial.card)
+            trial.bench.mig.apply_whole(trial.device)
         trial.require(made=False)
 
 
@@ -125,7 +125,7 @@ def test_a_process_that_is_killed_anywhere_is_made_up_for_by_the_next(
         assert device.offered_whole == (not trial.bench.gpu.mig_needs_reset), (point, effect)
         getattr(trial, after)()
         if after == "undo" and not beside and not trial.bench.gpu.mig_needs_reset:
-            trial.bench.mig.apply_whole(trial.card)
+            trial.bench.mig.apply_whole(trial.device)
         trial.require(made=after == "apply")
 
 

@@ -1,4 +1,4 @@
-"""Partitions of cards that do not answer, or deny what they have: none is ever taken for somebody else's."""
+"""Partitions of GPUs that do not answer, or deny what they have: none is ever taken for somebody else's."""
 
 import contextlib
 import itertools
@@ -21,7 +21,7 @@ DENIALS = (
 
 
 class Absence:
-    """Takes a card away from the driver, and gives it back."""
+    """Takes a GPU away from the driver, and gives it back."""
 
     def __init__(self, bench: MigBench, kind: str) -> None:
         self.bench = bench
@@ -52,28 +52,28 @@ def sweep(bench: MigBench) -> None:
     """What the plugin does with partitions that no claim has."""
     for partition in bench.read().partitions:
         if partition.uuid is not None and not partition.permanent:
-            bench.mig.undo(bench.card, partition)
+            bench.mig.undo(bench.device, partition)
     if not bench.gpu.mig_needs_reset:
-        bench.mig.apply_whole(bench.card)
+        bench.mig.apply_whole(bench.device)
 
 
-def test_a_partition_of_a_card_that_does_not_answer_can_be_removed(bench: MigBench, absence: Absence) -> None:
+def test_a_partition_of_a_gpu_that_does_not_answer_can_be_removed(bench: MigBench, absence: Absence) -> None:
     partition = bench.partition()
-    bench.mig.apply(bench.card, partition)
+    bench.mig.apply(bench.device, partition)
     absence.begin()
     bench.restart()
     for _ in range(2):
-        bench.mig.undo(bench.card, partition)
+        bench.mig.undo(bench.device, partition)
     for call in (bench.mig.apply, bench.mig.find):
         with pytest.raises(DeviceError):
-            call(bench.card, partition)
+            call(bench.device, partition)
 
 
 def test_a_partition_that_was_there_all_along_is_still_ours_and_is_swept(bench: MigBench, absence: Absence) -> None:
     partition = bench.partition()
-    bench.mig.apply(bench.card, partition)
+    bench.mig.apply(bench.device, partition)
     absence.begin()
-    bench.restart().undo(bench.card, partition)
+    bench.restart().undo(bench.device, partition)
     absence.end()
     assert bench.existing == [("1g.10gb", 0, False, True)]
     sweep(bench)
@@ -82,22 +82,22 @@ def test_a_partition_that_was_there_all_along_is_still_ours_and_is_swept(bench: 
 
 def test_a_partition_that_was_left_can_be_used_again(bench: MigBench, absence: Absence) -> None:
     partition = bench.partition()
-    bench.mig.apply(bench.card, partition)
-    before = bench.mig.find(bench.card, partition).uuid
+    bench.mig.apply(bench.device, partition)
+    before = bench.mig.find(bench.device, partition).uuid
     absence.begin()
-    bench.restart().undo(bench.card, partition)
+    bench.restart().undo(bench.device, partition)
     absence.end()
-    bench.mig.apply(bench.card, partition)
-    assert bench.mig.find(bench.card, partition).uuid == before
-    assert bench.open_notes().find_left(bench.card.name) == frozenset()
+    bench.mig.apply(bench.device, partition)
+    assert bench.mig.find(bench.device, partition).uuid == before
+    assert bench.open_notes().find_left(bench.device.name) == frozenset()
 
 
 def test_what_comes_back_without_a_partition_makes_it_forgotten(bench: MigBench, absence: Absence) -> None:
     """Or else what an administrator makes in its place, with the same numbers, would be taken for ours and removed."""
     partition = bench.partition()
-    bench.mig.apply(bench.card, partition)
+    bench.mig.apply(bench.device, partition)
     absence.begin()
-    bench.restart().undo(bench.card, partition)
+    bench.restart().undo(bench.device, partition)
     bench.nvml.remove(bench.gpu)
     bench.gpu.mig_enabled = bench.gpu.mig_pending = bench.gpu.mig_needs_reset
     absence.end()
@@ -110,7 +110,7 @@ def test_what_comes_back_without_a_partition_makes_it_forgotten(bench: MigBench,
 
 def test_a_partition_that_a_claim_has_is_not_forgotten(bench: MigBench) -> None:
     partition = bench.partition()
-    bench.mig.apply(bench.card, partition)
+    bench.mig.apply(bench.device, partition)
     notes = bench.notes()
     bench.nvml.remove(bench.gpu)
     bench.read()
@@ -122,14 +122,14 @@ def fresh(machine: Machine, directory: Path, *, made: bool) -> MigBench:
     directory.mkdir()
     bench.partition()
     if made:
-        bench.mig.apply(bench.card, bench.partition())
+        bench.mig.apply(bench.device, bench.partition())
     return bench
 
 
 def call(bench: MigBench, name: str) -> Callable[[], object]:
     """An operation on the first partition."""
     partition = bench.partition()
-    return lambda: getattr(bench.mig, name)(bench.card, partition)
+    return lambda: getattr(bench.mig, name)(bench.device, partition)
 
 
 def denials(name: str, directory: Path) -> Iterator[tuple[str, MigBench]]:

@@ -1,4 +1,4 @@
-"""That counters admit what a card can hold, and nothing else."""
+"""That counters admit what a GPU can hold, and nothing else."""
 
 import itertools
 from collections import Counter
@@ -22,7 +22,7 @@ from kubeletplugin.publish.layout import PoolOwner, build_pool
 from kubeletplugin.publish.offer import SharePolicy
 from tests.support.nvml.mig_profile import MIG_PROFILES, MigProfile
 
-CARDS = tuple(MIG_PROFILES)
+GPUS = tuple(MIG_PROFILES)
 
 
 def a_profile(profile: MigProfile) -> GpuProfile:
@@ -43,7 +43,7 @@ def a_profile(profile: MigProfile) -> GpuProfile:
     )
 
 
-PLACEMENTS = {card: build_placements(map(a_profile, profiles)) for card, profiles in MIG_PROFILES.items()}
+PLACEMENTS = {gpu: build_placements(map(a_profile, profiles)) for gpu, profiles in MIG_PROFILES.items()}
 
 
 def fits(chosen: Sequence[Partition], placements: Placements) -> bool:
@@ -54,9 +54,9 @@ def fits(chosen: Sequence[Partition], placements: Placements) -> bool:
     return all(amount <= placements.counters[name] for name, amount in taken.items())
 
 
-def can_exist(chosen: Sequence[Partition], card: str) -> bool:
+def can_exist(chosen: Sequence[Partition], gpu: str) -> bool:
     """NVIDIA's rules: memory slices are disjoint, compute slices suffice, one instance with media extensions."""
-    profiles = {profile.name: profile for profile in MIG_PROFILES[card]}
+    profiles = {profile.name: profile for profile in MIG_PROFILES[gpu]}
     covered = [index for each in chosen for index in range(each.start, each.start + each.size)]
     compute = sum(profiles[each.profile].compute_slices for each in chosen)
     most = max(profile.compute_slices for profile in profiles.values())
@@ -66,47 +66,47 @@ def can_exist(chosen: Sequence[Partition], card: str) -> bool:
 
 @st.composite
 def choices(draw: st.DrawFn) -> tuple[str, list[Partition]]:
-    card = draw(st.sampled_from(CARDS))
-    return card, draw(st.lists(st.sampled_from(PLACEMENTS[card].partitions), max_size=8))
+    gpu = draw(st.sampled_from(GPUS))
+    return gpu, draw(st.lists(st.sampled_from(PLACEMENTS[gpu].partitions), max_size=8))
 
 
 @given(choices())
 def test_counters_admit_partitions_exactly_if_they_can_exist_together(choice: tuple[str, list[Partition]]) -> None:
-    card, chosen = choice
-    assert fits(chosen, PLACEMENTS[card]) == can_exist(chosen, card)
+    gpu, chosen = choice
+    assert fits(chosen, PLACEMENTS[gpu]) == can_exist(chosen, gpu)
 
 
-@pytest.mark.parametrize("card", CARDS)
-def test_counters_admit_every_full_card_and_no_more(card: str) -> None:
+@pytest.mark.parametrize("gpu", GPUS)
+def test_counters_admit_every_full_gpu_and_no_more(gpu: str) -> None:
     """Goes through all sets that can exist, growing them in order, and looks at each of their next members."""
-    placements, seen = PLACEMENTS[card], 0
+    placements, seen = PLACEMENTS[gpu], 0
     sets: list[tuple[Partition, ...]] = [()]
     while sets:
         chosen = sets.pop()
         later = placements.partitions.index(chosen[-1]) + 1 if chosen else 0
         for partition in placements.partitions[later:]:
             grown = (*chosen, partition)
-            assert fits(grown, placements) == can_exist(grown, card), [each.profile for each in grown]
+            assert fits(grown, placements) == can_exist(grown, gpu), [each.profile for each in grown]
             seen += 1
             if fits(grown, placements):
                 sets.append(grown)
     assert seen > 100
 
 
-@pytest.mark.parametrize("card", CARDS)
-def test_the_whole_card_excludes_each_partition(card: str) -> None:
-    placements = PLACEMENTS[card]
+@pytest.mark.parametrize("gpu", GPUS)
+def test_the_whole_gpu_excludes_each_partition(gpu: str) -> None:
+    placements = PLACEMENTS[gpu]
     for partition in placements.partitions:
         assert any(amount > 0 for amount in partition.counters.values())
         assert partition.counters.keys() <= placements.counters.keys()
 
 
-@pytest.mark.parametrize("card", CARDS)
-def test_each_partition_has_a_place_of_its_own_in_physical_order(card: str) -> None:
-    partitions = PLACEMENTS[card].partitions
+@pytest.mark.parametrize("gpu", GPUS)
+def test_each_partition_has_a_place_of_its_own_in_physical_order(gpu: str) -> None:
+    partitions = PLACEMENTS[gpu].partitions
     assert len({(each.profile, each.start) for each in partitions}) == len(partitions)
     assert [each.start for each in partitions] == sorted(each.start for each in partitions)
-    assert len(partitions) == sum(len(profile.starts) for profile in MIG_PROFILES[card])
+    assert len(partitions) == sum(len(profile.starts) for profile in MIG_PROFILES[gpu])
 
 
 def test_the_counters_of_an_h100() -> None:
@@ -164,7 +164,7 @@ def test_a_profile_that_is_scarcer_than_its_places_has_a_counter() -> None:
     assert not fits(graphics[:3], placements)
 
 
-def test_a_card_without_profiles_has_nothing_to_give() -> None:
+def test_a_gpu_without_profiles_has_nothing_to_give() -> None:
     assert build_placements([]) == Placements(partitions=(), counters={})
     assert build_placements([a_plain_profile("1g.5gb", instances=0)]).partitions == ()
 
@@ -176,18 +176,18 @@ def test_engines_give_way_where_counters_are_short() -> None:
     assert all("copy-engines" not in each.counters for each in placements.partitions)
 
 
-@pytest.mark.parametrize("card", CARDS)
-def test_names_can_be_told_from_sizes(card: str) -> None:
+@pytest.mark.parametrize("gpu", GPUS)
+def test_names_can_be_told_from_sizes(gpu: str) -> None:
     total = {"A100-40": 40960, "A100-80": 81920, "A30": 24576, "H100-80": 81559, "H200-141": 143771, "B200-180": 183359}
-    for profile in MIG_PROFILES[card]:
+    for profile in MIG_PROFILES[gpu]:
         plain, plus, _ = profile.name.partition("+me")
         name = build_profile_name(
             compute_slices=profile.compute_slices,
             memory=profile.memory << 20,
-            total_memory=total[card] << 20,
+            total_memory=total[gpu] << 20,
             suffix="+me" if plus else "",
         )
-        if card != "B200-180":  # its sizes are not captured, but from a mock
+        if gpu != "B200-180":  # its sizes are not captured, but from a mock
             assert name == profile.name, plain
 
 
@@ -197,7 +197,7 @@ def test_the_word_mig_is_no_part_of_a_name() -> None:
 
 
 def test_a_full_node_keeps_the_limits_of_slices() -> None:
-    cards = tuple(
+    gpus = tuple(
         Device(
             vendor="nvidia",
             type=DeviceType.GPU,
@@ -211,7 +211,7 @@ def test_a_full_node_keeps_the_limits_of_slices() -> None:
         for index in range(16)
     )
     owner = PoolOwner(driver="accel.dra-driver.io", node_name="node-a", node_uid="uid")
-    pool = build_pool(Inventory(devices=cards), owner=owner, shares=SharePolicy())
+    pool = build_pool(Inventory(devices=gpus), owner=owner, shares=SharePolicy())
     assert pool.left_out == ()
     assert pool.device_count == 16 * 26
     assert [list(validate_resource_slice(item)) for item in pool.slices] == [[] for _ in pool.slices]
