@@ -14,13 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kubernetes.aio.client import Configuration
-from kubernetes.aio.config import ConfigException
-from kubernetes.aio.config.incluster_config import InClusterConfigLoader
-from kubernetes.aio.config.kube_config import KubeConfigLoader
-
 from dra_driver.errors import SettingError, explain_os_error
 from dra_driver.kube.kubeconfig import parse_kubeconfig
+from dra_driver.kube.library import ConfigException, Configuration, InClusterConfigLoader, build_kubeconfig_loader
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -163,7 +159,7 @@ async def _load_kubeconfig(path: Path) -> _Loaded:
             raise SettingError(f"{subject}: {_one_line(error)}") from error
         _check(configuration, subject)
 
-    loader = KubeConfigLoader(config_dict=kubeconfig.content, config_base_path=str(folder))
+    loader = build_kubeconfig_loader(kubeconfig.content, str(folder))
     await load()
     if kubeconfig.exec_command and not (configuration.api_key.get(_TOKEN) or configuration.cert_file):
         raise SettingError(f"{subject}: plugin {kubeconfig.exec_command!r} gave no token and no certificate")

@@ -12,10 +12,10 @@ from http import HTTPStatus
 from typing import Any
 
 import aiohttp
-from kubernetes.aio.client.rest import RESTClientObject
 
 from dra_driver.errors import ApiError, ApiUnavailableError, SettingError
 from dra_driver.kube.credential import Credential
+from dra_driver.kube.library import RESTClientObject
 from dra_driver.kube.status import build_error, parse_status
 
 
