@@ -10,9 +10,10 @@ from dra_driver.file import ensure_directory, read_names, remove_directory, writ
 from kubeletplugin.catalog import Catalog, Entry
 from kubeletplugin.prepare.entry import find_entry
 from kubeletplugin.prepare.lock import StateLocks, claim_key
+from kubeletplugin.prepare.lost import LostClaim
 from kubeletplugin.prepare.metadata import MetadataFiles
 from kubeletplugin.prepare.record import ClaimRecord, PreparedDevice, is_claim_uid
-from kubeletplugin.prepare.spec import Names, build_spec, render_shim_config
+from kubeletplugin.prepare.spec import Names, build_spec, read_claim, render_shim_config
 from kubeletplugin.sharing.mps_edits import MpsFolders, build_mps_edits
 
 
@@ -72,7 +73,7 @@ class Artifacts:
         if record.devices:
             ensure_directory(self._cdi_dir)
             spec = build_spec(
-                record.uid,
+                record.ref,
                 record.devices,
                 names=self._names,
                 edits=lambda device: self._build_edits(record, device, catalog),
@@ -102,8 +103,8 @@ class Artifacts:
         metadata = self._metadata is None or self._metadata.is_complete(record)
         return metadata and (not record.devices or spec.exists()) and all(path.exists() for path in shims)
 
-    def read_unrecorded(self, recorded: Container[str]) -> dict[str, tuple[str, ...]]:
-        """Return the names of the CDI devices, by claim UID, of all specs of claims that are not among `recorded`.
+    def read_unrecorded(self, recorded: Container[str]) -> dict[str, LostClaim]:
+        """Return what the CDI specs tell, by claim UID, of claims that are not among `recorded`.
 
         A spec is there no longer than its record, so `recorded` is asked after the directory was read.
         A spec that cannot be read counts for nothing, and so does a directory that is gone. Raises StateError.
@@ -113,15 +114,18 @@ class Artifacts:
         with _store_errors():
             specs = self._specs.read_names(self._names.spec_prefix)
         uids = (name.removeprefix(self._names.spec_prefix) for name in specs)
-        return {uid: self.read_cdi_devices(uid) for uid in uids if uid not in recorded}
+        found = {uid: self.read_lost(uid) for uid in uids if uid not in recorded}
+        return {uid: lost for uid, lost in found.items() if lost is not None}
 
-    def read_cdi_devices(self, uid: str) -> tuple[str, ...]:
-        """Return the names of the CDI devices of a claim; () without a spec that can be read."""
+    def read_lost(self, uid: str) -> LostClaim | None:
+        """Return what the CDI spec of a claim tells of it; None without a spec that can be read."""
         try:
             spec = self._specs.read_spec(self._names.spec(uid))
         except cdi.CdiError:
-            return ()
-        return tuple(device.name for device in spec.devices) if spec is not None else ()
+            return None
+        if spec is None or not spec.devices:
+            return None
+        return LostClaim(tuple(device.name for device in spec.devices), read_claim(spec, uid))
 
     def read_claims(self) -> tuple[str, ...]:
         """Return the UIDs of the claims that have a folder of shim configs or device metadata. Raises StateError."""

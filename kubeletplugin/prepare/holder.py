@@ -9,7 +9,7 @@ from dra_driver.api.config_v1alpha1 import Strategy
 from kubeletplugin.catalog import Catalog
 from kubeletplugin.prepare.artifact import Artifacts
 from kubeletplugin.prepare.checkpoint import Checkpoint
-from kubeletplugin.prepare.lost import build_lost_record
+from kubeletplugin.prepare.lost import LostClaim, build_lost_record
 from kubeletplugin.prepare.record import ClaimRecord, ClaimRef
 
 
@@ -23,7 +23,7 @@ class Holders:
         self._artifacts = artifacts
         self._pool = pool
         self._catalog = catalog
-        self._lost: dict[str, tuple[str, ...]] = {}
+        self._lost: dict[str, LostClaim] = {}
         self._seen = -1
 
     def find(self, wholes: Iterable[str]) -> tuple[ClaimRecord, ...]:
@@ -43,14 +43,14 @@ class Holders:
 
     def list_lost(self) -> tuple[ClaimRecord, ...]:
         """Return what is known of the claims whose record was lost."""
-        lost = {uid: names for uid, names in self._lost.items() if uid not in self._checkpoint}
-        catalog = self._catalog() if lost else Catalog()
-        return tuple(build_lost_record(uid, names, pool=self._pool, catalog=catalog) for uid, names in lost.items())
+        found = {uid: lost for uid, lost in tuple(self._lost.items()) if uid not in self._checkpoint}
+        catalog = self._catalog() if found else Catalog()
+        return tuple(build_lost_record(uid, lost, pool=self._pool, catalog=catalog) for uid, lost in found.items())
 
     def read_lost(self, ref: ClaimRef) -> ClaimRecord | None:
         """Return what the CDI spec of an unrecorded claim tells of it; None if there is none."""
-        names = self._artifacts.read_cdi_devices(ref.uid)
-        return build_lost_record(ref.uid, names, pool=self._pool, catalog=self._catalog(), ref=ref) if names else None
+        lost = self._artifacts.read_lost(ref.uid)
+        return build_lost_record(ref.uid, lost, pool=self._pool, catalog=self._catalog(), ref=ref) if lost else None
 
     def forget(self, uid: str) -> None:
         """Note that a claim whose record was lost is not there any more, or is recorded again."""

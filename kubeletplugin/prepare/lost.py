@@ -1,27 +1,36 @@
-"""Claims whose record was lost, known by their CDI spec alone: they hold their devices until they are unprepared.
+"""Claims whose record was lost, known by their CDI spec alone: they hold their devices as others do.
 
-Pure: the names of the CDI devices go in, what is left of a record comes out.
+Pure: what the spec tells goes in, what is left of a record comes out.
 """
 
-from collections.abc import Iterable
+from dataclasses import dataclass
 
 from kubeletplugin.catalog import Catalog
 from kubeletplugin.prepare.record import ClaimRecord, ClaimRef, ClaimState, PreparedDevice
 
 UNKNOWN = "?"
-"""What stands for the name and the namespace, which a spec does not tell."""
+"""What stands for a name and a namespace that a spec does not tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class LostClaim:
+    """What a spec tells of its claim: the names of its CDI devices, and which claim it is; None if it does not."""
+
+    cdi_devices: tuple[str, ...]
+    ref: ClaimRef | None = None
 
 
 def build_lost_record(
-    uid: str, cdi_devices: Iterable[str], *, pool: str, catalog: Catalog, ref: ClaimRef | None = None
+    uid: str, lost: LostClaim, *, pool: str, catalog: Catalog, ref: ClaimRef | None = None
 ) -> ClaimRecord:
     """Return what can be told of a claim from the names of its CDI devices, see `Names.device`.
 
     How much a share takes cannot, so the claim has its devices alone. A device that is not on the node is left out.
-    `ref` is who asks for it, by names that the spec does not tell.
+    `ref` is who asks for it, where the spec does not tell.
     """
+    ref = lost.ref or ref
     devices: list[PreparedDevice] = []
-    for cdi_device in cdi_devices:
+    for cdi_device in lost.cdi_devices:
         name = cdi_device.removeprefix(f"{uid}-")
         whole = "-".join(name.split("-")[:2])
         if (entry := catalog.find(name) or catalog.find(whole)) is not None:

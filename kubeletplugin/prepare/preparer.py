@@ -19,6 +19,7 @@ from kubeletplugin.prepare.checkpoint import Checkpoint
 from kubeletplugin.prepare.entry import find_entry
 from kubeletplugin.prepare.holder import Holders
 from kubeletplugin.prepare.lock import claim_key, device_key
+from kubeletplugin.prepare.lost import UNKNOWN
 from kubeletplugin.prepare.mender import Mender
 from kubeletplugin.prepare.plan import plan_claim
 from kubeletplugin.prepare.record import ClaimRecord, ClaimRef, ClaimState, PreparedDevice
@@ -104,6 +105,10 @@ class Preparer:
             if (record := self._find(ref.uid)) is not None or self._holders.read_lost(ref) is None:
                 return record
             return self._prepare(ref, claim)
+
+    def list_lost(self) -> tuple[ClaimRef, ...]:
+        """Return the claims whose record was lost, and whose CDI spec tells which ones they are."""
+        return tuple(record.ref for record in self._holders.list_lost() if record.name != UNKNOWN)
 
     def unprepare(self, ref: ClaimRef) -> None:
         """Undo a prepare, known by the UID alone. A claim that is not prepared is success.

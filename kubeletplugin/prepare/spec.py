@@ -9,10 +9,14 @@ import msgspec
 import cdi
 from dra_driver.api.config_v1alpha1 import Policy
 from dra_driver.devices.model import FULL_CORES, UNLIMITED_CORES
-from kubeletplugin.prepare.record import Consumed, PreparedDevice
+from kubeletplugin.prepare.record import ClaimRef, Consumed, PreparedDevice
 
 SHIM_FOLDER = "/etc/dra-driver/shim.d"
 """Where the shim in a container looks for its limits, one file an allocation result."""
+
+
+CLAIM_ANNOTATION = "dra-driver.io/claim"
+"""What a spec tells of its claim, `<namespace>/<name>`, so that it is known if the record is lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ class Names:
 
 
 def build_spec(
-    uid: str,
+    claim: ClaimRef,
     devices: Iterable[PreparedDevice],
     *,
     names: Names,
@@ -62,7 +66,7 @@ def build_spec(
     """
     cdi_devices: dict[str, cdi.Device] = {}
     for device in devices:
-        name = names.device(uid, device)
+        name = names.device(claim.uid, device)
         shim = _shim_edits(shim_dir / name, name) if device.shim_policy is not None else cdi.NO_EDITS
         cdi_devices.setdefault(name, cdi.Device(name=name, container_edits=cdi.merge_edits(edits(device), shim)))
     common = _common_edits([device.container_edits for device in cdi_devices.values()])
@@ -70,10 +74,17 @@ def build_spec(
         cdi.Spec(
             cdi_version=cdi.VERSIONS[0],
             kind=names.kind,
+            annotations={CLAIM_ANNOTATION: str(claim)},
             devices=tuple(_without(device, common) for device in cdi_devices.values()),
             container_edits=common,
         )
     )
+
+
+def read_claim(spec: cdi.Spec, uid: str) -> ClaimRef | None:
+    """Return the claim that a spec was written for; None if it does not tell, as those of older drivers."""
+    namespace, _, name = spec.annotations.get(CLAIM_ANNOTATION, "").partition("/")
+    return ClaimRef(namespace, name, uid) if namespace and name else None
 
 
 def render_shim_config(uid: str, identity: str, consumed: Consumed, policy: Policy) -> str:

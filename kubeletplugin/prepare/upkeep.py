@@ -81,6 +81,7 @@ class Upkeep:
         self._remembers = remembers
         self._clock = clock
         self._damaged: dict[str, ClaimRef] = {}
+        self._not_rebuilt: dict[str, str] = {}
         self._gone_since: dict[str, float] = {}
         self._next_look = clock()
         self._told: frozenset[tuple[ClaimRef, str]] = frozenset()
@@ -103,8 +104,10 @@ class Upkeep:
                 self._warn_of_claim(ref, "PrepareFailed", problem)
         self._told = frozenset(problems)
         self.tell_corrupt(self._checkpoint.take_corrupt())
+        self._damaged |= {ref.uid: ref for ref in await self._in_thread(self._preparer.list_lost)}
         for ref in tuple(self._damaged.values()):
-            await self._rebuild(ref)
+            if ref.uid not in self._gone_since:
+                await self._rebuild(ref)
         if self._clock() >= self._next_look:
             self._next_look = self._clock() + LOOK_INTERVAL_S
             await self._unprepare_gone()
@@ -114,35 +117,53 @@ class Upkeep:
         return await asyncio.get_running_loop().run_in_executor(self._executor, act, *args)
 
     async def _rebuild(self, ref: ClaimRef) -> None:
-        """Prepare a claim anew whose record was damaged, if it is still allocated under the name that can be read."""
+        """Prepare a claim anew whose record was lost, if it is still allocated under the name that can be read.
+
+        Until then it holds the devices that its CDI spec names.
+        """
         try:
             claim = await self._claims.read_claim(ref)
+        except ApiNotFoundError:
+            claim = None
         except ApiError:
-            return  # it is tried again, and holds its devices until then
-        if claim.metadata.uid != ref.uid:
+            return
+        if claim is None or claim.metadata.uid != ref.uid:
+            self._gone_since[ref.uid] = self._clock()
             return
         try:
             record = await self._in_thread(self._preparer.rebuild, ref, claim)
         except ClaimError as error:
-            log.warning("claim record not rebuilt", claim=str(ref), claim_uid=ref.uid, error=str(error))
+            if self._not_rebuilt.get(ref.uid) != str(error):
+                self._not_rebuilt[ref.uid] = str(error)
+                log.warning("claim record not rebuilt", claim=str(ref), claim_uid=ref.uid, error=str(error))
             return
+        self._not_rebuilt.pop(ref.uid, None)
         del self._damaged[ref.uid]
         if record is not None:
             log.info("claim record rebuilt", claim=str(ref), claim_uid=ref.uid)
 
     async def _unprepare_gone(self) -> None:
-        """Unprepare the claims that have been gone from the API server for long, and that the kubelet forgot."""
-        known = {record.uid: record.ref for record in self._checkpoint.list()} | self._damaged
-        self._gone_since = {uid: since for uid, since in self._gone_since.items() if uid in known}
-        for ref in known.values():
+        """Unprepare the claims that have been gone from the API server for long, and that the kubelet forgot.
+
+        One of which only a damaged record tells is forgotten: the name may be a wrong one, and the claim alive.
+        """
+        records = {record.uid: record.ref for record in self._checkpoint.list()}
+        known = records | {ref.uid: ref for ref in await self._in_thread(self._preparer.list_lost)}
+        asked = known | {uid: ref for uid, ref in self._damaged.items() if uid not in known}
+        self._gone_since = {uid: since for uid, since in self._gone_since.items() if uid in asked}
+        for ref in asked.values():
             gone = await self._is_gone(ref)
             if gone is False:
                 self._gone_since.pop(ref.uid, None)
             if not gone:
                 continue
             since = self._gone_since.setdefault(ref.uid, self._clock())
-            if self._clock() - since >= GONE_FOR_S and not await self._in_thread(self._remembers, ref.uid):
+            if self._clock() - since < GONE_FOR_S or await self._in_thread(self._remembers, ref.uid):
+                continue
+            if ref.uid in known:
                 await self._unprepare(ref)
+            else:
+                self._forget(ref.uid)
 
     async def _is_gone(self, ref: ClaimRef) -> bool | None:
         """Whether there is no such claim any more; None if nobody knows."""
@@ -161,6 +182,9 @@ class Upkeep:
         except (ClaimError, StateError) as error:
             log.warning("claim that is gone not unprepared", claim=str(ref), claim_uid=ref.uid, error=str(error))
         else:
-            self._damaged.pop(ref.uid, None)
-            self._gone_since.pop(ref.uid, None)
+            self._forget(ref.uid)
             log.warning("claim that is gone unprepared", claim=str(ref), claim_uid=ref.uid)
+
+    def _forget(self, uid: str) -> None:
+        for notes in (self._damaged, self._gone_since, self._not_rebuilt):
+            notes.pop(uid, None)

@@ -1,11 +1,14 @@
 from pathlib import Path
 
+import pytest
+
 import cdi
 from dra_driver.api.config_v1alpha1 import Policy
-from kubeletplugin.prepare.record import Consumed, PreparedDevice
-from kubeletplugin.prepare.spec import Names, build_spec, render_shim_config
+from kubeletplugin.prepare.record import ClaimRef, Consumed, PreparedDevice
+from kubeletplugin.prepare.spec import Names, build_spec, read_claim, render_shim_config
 
 NAMES = Names("accel.dra-driver.io")
+CLAIM = ClaimRef("default", "claim-1", "uid-1")
 
 
 def edits(device: PreparedDevice) -> cdi.ContainerEdits:
@@ -13,7 +16,7 @@ def edits(device: PreparedDevice) -> cdi.ContainerEdits:
 
 
 def build(*devices: PreparedDevice) -> cdi.Spec:
-    return build_spec("uid-1", devices, names=NAMES, edits=edits, shim_dir=Path("/state/shim/uid-1"))
+    return build_spec(CLAIM, devices, names=NAMES, edits=edits, shim_dir=Path("/state/shim/uid-1"))
 
 
 def a_share(share_id: str) -> PreparedDevice:
@@ -63,7 +66,7 @@ def test_what_all_devices_have_in_common_stands_once() -> None:
         return cdi.merge_edits(edits(device), cdi.ContainerEdits(mounts=(own, library), hooks=(hook,)))
 
     several = [PreparedDevice(request="r", pool="n", device=f"gpu-{number}") for number in range(3)]
-    spec = build_spec("uid-1", several, names=NAMES, edits=joined, shim_dir=Path("/state/shim/uid-1"))
+    spec = build_spec(CLAIM, several, names=NAMES, edits=joined, shim_dir=Path("/state/shim/uid-1"))
     assert spec.container_edits == cdi.ContainerEdits(mounts=(library,), hooks=(hook,))
     assert [[mount.container_path for mount in each.container_edits.mounts] for each in spec.devices] == [
         [f"/own/gpu-{number}"] for number in range(3)
@@ -74,7 +77,7 @@ def test_what_all_devices_have_in_common_stands_once() -> None:
 def test_a_device_is_not_left_without_edits() -> None:
     mount = cdi.ContainerEdits(mounts=(cdi.Mount(host_path="/a", container_path="/a"),))
     several = [PreparedDevice(request="r", pool="n", device=f"gpu-{number}") for number in range(2)]
-    spec = build_spec("uid-1", several, names=NAMES, edits=lambda _: mount, shim_dir=Path("/state/shim/uid-1"))
+    spec = build_spec(CLAIM, several, names=NAMES, edits=lambda _: mount, shim_dir=Path("/state/shim/uid-1"))
     assert [device.container_edits for device in spec.devices] == [mount, mount]
 
 
@@ -92,3 +95,16 @@ def test_a_share_without_a_compute_limit_says_so() -> None:
     for cores in (1, 100):
         text = render_shim_config("uid-1", "GPU-1", Consumed(memory=5, cores=cores, slots=1), Policy.BURST)
         assert text.endswith("device GPU-1 memory=5 cores=- policy=burst\n")
+
+
+def test_a_spec_tells_which_claim_it_is_of() -> None:
+    spec = build(PreparedDevice(request="r", pool="n", device="gpu-1"))
+    assert spec.annotations == {"dra-driver.io/claim": "default/claim-1"}
+    assert read_claim(spec, "uid-1") == CLAIM
+
+
+@pytest.mark.parametrize("text", [None, "", "claim-1", "/claim-1", "default/"])
+def test_a_spec_that_does_not_tell_it_is_of_an_unknown_claim(text: str | None) -> None:
+    annotations = {} if text is None else {"dra-driver.io/claim": text}
+    spec = cdi.Spec(cdi_version="0.6.0", kind=NAMES.kind, annotations=annotations, devices=())
+    assert read_claim(spec, "uid-1") is None

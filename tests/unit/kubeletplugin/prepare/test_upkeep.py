@@ -188,3 +188,90 @@ async def test_a_claim_that_is_gone_is_unprepared_though_its_record_was_damaged(
     damage(node)
     await node.look(times=LOOKS)
     assert not list((node.directory / "cdi").iterdir())
+
+
+def lose(node: Node) -> None:
+    """Remove the record of the claim, as no plugin does, and start anew."""
+    (node.directory / "claims" / "uid-1.json").unlink()
+    node.start()
+
+
+def is_free(node: Node) -> bool:
+    """Whether nothing is left of the claim, and another one gets its device."""
+    other = a_ref("uid-9", "claim-9")
+    try:
+        node.preparer.prepare(other, a_claim(a_result(WHOLE.name), ref=other))
+    except DeviceBusyError:
+        return False
+    return not list((node.directory / "cdi").glob("*uid-1*"))
+
+
+async def test_a_record_that_is_gone_is_rebuilt_from_its_spec_and_the_claim(node: Node) -> None:
+    before = node.checkpoint.find("uid-1")
+    lose(node)
+    await node.look(times=2)
+    assert node.checkpoint.find("uid-1") == before
+    node.preparer.unprepare(a_ref())
+    assert is_free(node)
+
+
+async def test_a_claim_that_is_gone_is_unprepared_though_its_record_is_gone_too(node: Node) -> None:
+    node.cluster.claims.clear()
+    lose(node)
+    await node.look(times=LOOKS)
+    assert not is_free(node)
+    await node.look(times=2)
+    assert is_free(node)
+
+
+async def test_a_lost_claim_whose_name_another_one_has_now_is_gone(node: Node) -> None:
+    other = a_ref("uid-2", a_ref().name)
+    node.cluster.claims[other.name] = a_claim(a_result(WHOLE.name), ref=other)
+    lose(node)
+    await node.look(times=LOOKS + 2)
+    assert is_free(node)
+
+
+async def test_an_api_server_that_is_away_frees_nothing_of_a_lost_claim(node: Node) -> None:
+    node.cluster.away = True
+    lose(node)
+    await node.look(times=2 * LOOKS)
+    assert not is_free(node)
+
+
+async def test_a_lost_claim_that_comes_back_is_rebuilt(node: Node) -> None:
+    claims = dict(node.cluster.claims)
+    node.cluster.claims.clear()
+    lose(node)
+    await node.look(times=2)
+    node.cluster.claims.update(claims)
+    await node.look(times=2)
+    assert node.is_prepared(a_ref())
+
+
+async def test_a_spec_that_does_not_tell_its_claim_holds_its_devices(node: Node) -> None:
+    node.cluster.claims.clear()
+    (spec,) = (node.directory / "cdi").iterdir()
+    spec.write_bytes(spec.read_bytes().replace(b'"default/claim-1"', b'""'))
+    lose(node)
+    await node.look(times=2 * LOOKS)
+    assert not is_free(node)
+
+
+async def test_a_damaged_name_in_a_record_does_not_take_the_claim_from_its_pod(node: Node) -> None:
+    """The spec is one of an older driver, so that only the record tells the name, and that is a wrong one."""
+    (spec,) = (node.directory / "cdi").iterdir()
+    spec.write_bytes(spec.read_bytes().replace(b'"default/claim-1"', b'""'))
+    path = node.directory / "claims" / "uid-1.json"
+    path.write_bytes(path.read_bytes().replace(b"claim-1", b"claim-7"))
+    node.start()
+    await node.look(times=2 * LOOKS)
+    assert not is_free(node)
+
+
+async def test_a_lost_claim_that_is_gone_is_asked_for_at_intervals(node: Node) -> None:
+    node.cluster.claims.clear()
+    lose(node)
+    for _ in range(100):
+        await node.upkeep.work()
+    assert node.cluster.asked <= 2
