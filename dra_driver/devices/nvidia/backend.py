@@ -65,9 +65,9 @@ class NvidiaBackend:
         self._notes = MigNotes(state_dir / "mig", boot_id=boot_id)
         self._policy = partitions or PartitionPolicy()
         self._reading = threading.Lock()
-        notes = XidNotes(state_dir / "xid", boot_id=boot_id or "")
+        notes = XidNotes(state_dir / "xid", boot_id=boot_id)
         self._xids = XidWatch(notes)
-        self._census = Census(self._host.sysfs, notes, boot_id or "", ignored_xids)
+        self._census = Census(self._host.sysfs, notes, boot_id, ignored_xids)
         self._mig: Mig | None = None
         self._last = Inventory()
 

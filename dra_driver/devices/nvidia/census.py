@@ -29,7 +29,7 @@ class Census:
 
     sysfs: Path
     notes: XidNotes
-    boot_id: str
+    boot_id: str | None
     ignored_xids: frozenset[int] = frozenset()
     handles: Mapping[DeviceName, Any] = field(default_factory=dict)
     _known: dict[int, Gpu] = field(default_factory=dict)

@@ -26,27 +26,29 @@ _SUFFIX: Final = ".json"
 class XidNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is known of one GPU since it was reset last.
 
-    `xids` are in the order in which they came, each once. `binding` tells apart the times that the kernel's driver took
+    `boot` is None if that was not known: then nobody can tell that there was another one. `xids` are in the order in
+    which they came, each once. `binding` tells apart the times that the kernel's driver took
     the GPU on, in one boot; None until it was read. `wanted_reset` says that the GPU was lost or wanted a reset since.
     """
 
-    boot: str
+    boot: str | None
     xids: tuple[int, ...]
     binding: int | None = None
     wanted_reset: bool = False
 
 
-def plan_note(note: XidNote, *, boot: str, binding: int | None, wants_reset: bool | None) -> XidNote | None:
+def plan_note(note: XidNote, *, boot: str | None, binding: int | None, wants_reset: bool | None) -> XidNote | None:
     """Return what is to be remembered after a look at the GPU; None if it was reset. Pure.
 
     `wants_reset` is None while nobody can tell, since the GPU does not answer.
     """
     known = note.binding if note.binding is not None else binding
-    if note.boot != boot or (binding is not None and binding != known):
+    if _is_of_another(note, boot) or (binding is not None and binding != known):
         return None
     if note.wanted_reset and wants_reset is False:
         return None
-    return msgspec.structs.replace(note, binding=known, wanted_reset=note.wanted_reset or bool(wants_reset))
+    wanted_reset = note.wanted_reset or bool(wants_reset)
+    return msgspec.structs.replace(note, boot=note.boot or boot, binding=known, wanted_reset=wanted_reset)
 
 
 class XidNotes:
@@ -55,7 +57,7 @@ class XidNotes:
     What cannot be written is kept in memory and written later; what cannot be read is as none. Both are logged once.
     """
 
-    def __init__(self, directory: Path, *, boot_id: str) -> None:
+    def __init__(self, directory: Path, *, boot_id: str | None) -> None:
         self._directory = directory
         self._boot_id = boot_id
         self._lock = threading.Lock()
@@ -135,7 +137,11 @@ def _is_note(file: str) -> bool:
     return file.endswith(_SUFFIX) and not file.startswith(".")
 
 
-def _with_xids(note: XidNote | None, xids: tuple[int, ...], boot: str) -> XidNote:
-    if note is None or note.boot != boot:
+def _is_of_another(note: XidNote, boot: str | None) -> bool:
+    return None not in {note.boot, boot} and note.boot != boot
+
+
+def _with_xids(note: XidNote | None, xids: tuple[int, ...], boot: str | None) -> XidNote:
+    if note is None or _is_of_another(note, boot):
         return XidNote(boot=boot, xids=tuple(dict.fromkeys(xids)))
     return msgspec.structs.replace(note, xids=tuple(dict.fromkeys((*note.xids, *xids))))

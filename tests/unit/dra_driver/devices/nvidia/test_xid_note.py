@@ -23,6 +23,8 @@ WANTED = XidNote(boot="boot-1", xids=(48,), binding=7, wanted_reset=True)
         pytest.param(WANTED, "boot-1", 7, None, WANTED, id="wanted it, silent"),
         pytest.param(WANTED, "boot-1", 7, False, None, id="was reset"),
         pytest.param(XidNote(boot="boot-1", xids=(48,)), "boot-1", 7, False, NOTE, id="first look"),
+        pytest.param(NOTE, None, 7, False, NOTE, id="boot not known"),
+        pytest.param(XidNote(boot=None, xids=(48,), binding=7), "boot-1", 7, False, NOTE, id="boot known again"),
     ],
 )
 def test_xids_count_until_the_gpu_was_reset(
@@ -31,7 +33,7 @@ def test_xids_count_until_the_gpu_was_reset(
     assert plan_note(note, boot=boot, binding=binding, wants_reset=wants_reset) == planned
 
 
-def notes_in(folder: Path, boot: str = "boot-1") -> XidNotes:
+def notes_in(folder: Path, boot: str | None = "boot-1") -> XidNotes:
     return XidNotes(folder / "xid", boot_id=boot)
 
 
@@ -54,6 +56,12 @@ def test_xids_of_an_earlier_boot_do_not_mix_with_those_of_this_one(tmp_path: Pat
     assert notes.read() == {GPU: XidNote(boot="boot-1", xids=(48,))}
     notes.add(GPU, 79)
     assert notes.read() == {GPU: XidNote(boot="boot-2", xids=(79,))}
+
+
+def test_xids_outlast_a_process_that_does_not_know_the_boot(tmp_path: Path) -> None:
+    notes_in(tmp_path).add(GPU, 48)
+    notes_in(tmp_path, None).add(GPU, 79)
+    assert notes_in(tmp_path).read() == {GPU: XidNote(boot="boot-1", xids=(48, 79))}
 
 
 def test_an_update_writes_what_is_planned_and_removes_what_is_over(tmp_path: Path) -> None:
