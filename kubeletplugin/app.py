@@ -84,7 +84,10 @@ async def run_plugin(settings: Settings) -> None:
 
 
 class Plugin:
-    """One plugin process: everything that it is made of. `instance` is its place among others, if there may be any."""
+    """One plugin process: everything that it is made of. `instance` is its place among others, if there may be any.
+
+    `service` answers the kubelet, `preparer` does what it is asked: both once `read_state` was called, as `run` does.
+    """
 
     def __init__(
         self,
@@ -99,7 +102,11 @@ class Plugin:
         self._registry = build_registry()
         self._metrics = Metrics(self._registry)
         self._recorder = EventRecorder(client, component=settings.driver_name, host=settings.node_name)
-        self._events = Events(self._recorder, settings.node_name, asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        self._events = Events(self._recorder, settings.node_name, loop)
+        is_followed = instance.is_followed if instance else lambda: False
+        # What every process of the node sees is told by the one that writes slices.
+        self._common_events = Events(self._recorder, settings.node_name, loop, is_quiet=is_followed)
         self._boot_id = read_boot_id(settings.boot_id_path)
         policy = HoldPolicy(first_s=settings.recovery_hold_s)
         self._judge = HealthJudge(
@@ -111,11 +118,11 @@ class Plugin:
         )
         self._discovery = Discovery(backends, settings.sharing_policy, self._judge)
         self._inventory = Inventory()
-        self._advice = Advice(settings, self._events.warn)
+        self._advice = Advice(settings, self._common_events.warn)
         self._checkpoint = Checkpoint(settings.claims_dir)
         self._names = Names(settings.driver_name)
         self._artifacts = self._build_artifacts()
-        self._preparer = self._build_preparer(client)
+        self.preparer = self._build_preparer(client)
         self._publisher = self._build_publisher(client)
         claims = Claims(client, manager=settings.driver_name)
         self._statuses = self._build_statuses(claims)
@@ -123,12 +130,12 @@ class Plugin:
         self._mps_report = MpsReport(
             claims=claims,
             records=self._checkpoint.list,
-            changes=self._preparer.mender.take_daemon_changes,
-            warn_claim=self._events.record_claim_failure,
-            warn_pod=self._events.warn_pod,
+            changes=self.preparer.mender.take_daemon_changes,
+            warn_claim=self._common_events.record_claim_failure,
+            warn_pod=self._common_events.warn_pod,
         )
-        self._service = PluginService(
-            self._preparer,
+        self.service = PluginService(
+            self.preparer,
             names=self._names,
             claims=claims,
             events=self._events,
@@ -199,17 +206,17 @@ class Plugin:
             pool=self._settings.node_name,
             specs=SpecStore(self._settings.cdi_dir),
             catalog=self._discovery.current,
-            daemon_problems=lambda: self._preparer.mender.daemon_problems,
+            daemon_problems=lambda: self.preparer.mender.daemon_problems,
             written=lambda result: self._metrics.claim_statuses.labels(result).inc(),
         )
 
     def _build_upkeep(self, claims: Claims, executor: ThreadPoolExecutor) -> Upkeep:
         return Upkeep(
-            self._preparer,
+            self.preparer,
             self._checkpoint,
             claims=claims,
             warn=self._events.warn,
-            warn_of_claim=self._events.record_claim_failure,
+            warn_of_claim=self._common_events.record_claim_failure,
             executor=executor,
             count_corrupt=self._metrics.corrupt_records.inc,
             remembers=KubeletState(self._settings.kubelet_dir).remembers,
@@ -220,7 +227,7 @@ class Plugin:
 
         Raises SettingError if it cannot start, and BugError, having ended likewise, if a background task met a bug.
         """
-        await asyncio.to_thread(self._read_state)
+        await asyncio.to_thread(self.read_state)
         async with contextlib.AsyncExitStack() as servers:
             async with self._instance.starting() if self._instance else contextlib.nullcontext():
                 await asyncio.to_thread(self._remove_dead_sockets)
@@ -256,7 +263,7 @@ class Plugin:
             Task.UPKEEP: self._keep_up,
         }
 
-    def _read_state(self) -> None:
+    def read_state(self) -> None:
         """Read the claims that are prepared, before anything else can touch them."""
         try:
             corrupt = self._checkpoint.read_all()
@@ -295,7 +302,7 @@ class Plugin:
             },
         )
         servers.push_async_callback(http.cleanup)
-        calls = (*self._service.handlers(), *self._health_streams.handlers())
+        calls = (*self.service.handlers(), *self._health_streams.handlers())
         servers.push_async_callback(_stop_server, await serve_socket(service, calls))
         servers.callback(self._health_streams.end)
         servers.push_async_callback(_stop_server, await serve_socket(registration, self._registration.handlers()))
@@ -313,10 +320,10 @@ class Plugin:
         device = f"{self._settings.node_name}/{change.device}"
         if change.health is None:
             log.info("device well again", device=device)
-            self._events.inform("DeviceHealthy", f"device {device}: well again, and may be used")
+            self._common_events.inform("DeviceHealthy", f"device {device}: well again, and may be used")
             return
         log.warning("device unhealthy", device=device, reason=change.health.reason, message=change.health.message)
-        self._events.warn("DeviceUnhealthy", f"device {device}: {change.health.reason}: {change.health.message}")
+        self._common_events.warn("DeviceUnhealthy", f"device {device}: {change.health.reason}: {change.health.message}")
 
     async def _keep_up(self) -> None:
         """Keep the node in line with its claims, again and again."""

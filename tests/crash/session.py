@@ -104,9 +104,9 @@ async def _act(  # noqa: PLR0913 - the fields of a command
     if claim is None:
         outcome = await asyncio.to_thread(_start, plugin)
     elif operation == "prepare":
-        outcome = (await plugin._service.prepare([claim]))[claim.uid]
+        outcome = (await plugin.service.prepare([claim]))[claim.uid]
     else:
-        outcome = (await plugin._service.unprepare([claim]))[claim.uid]
+        outcome = (await plugin.service.unprepare([claim]))[claim.uid]
     if point or record:
         effects.over()
     if record:
@@ -115,15 +115,15 @@ async def _act(  # noqa: PLR0913 - the fields of a command
         return outcome
     if isinstance(outcome, DraError):
         return {"error": str(outcome)}
-    return list(plugin._service.devices(outcome)) if outcome is not None else None
+    return list(plugin.service.devices(outcome)) if outcome is not None else None
 
 
 def _start(plugin: Plugin) -> list[str]:
-    plugin._read_state()
+    plugin.read_state()
     errors: list[str] = []
     for _ in range(3):
-        errors += [str(error) for _, error in plugin._preparer.restore()]
-        plugin._preparer.sweep()
+        errors += [str(error) for _, error in plugin.preparer.restore()]
+        plugin.preparer.sweep()
     return errors
 
 
