@@ -129,6 +129,8 @@ def build_pod(device: Device, backend: str, node_uid: str, settings: DaemonSetti
     if backend != _SIMULATED:
         volumes["host"] = {"path": str(settings.driver_root), "type": "Directory"}
     spec: dict[str, Any] = {
+        # MPS looks for itself in the /proc of the driver's root, which is the host's.
+        **({"hostPID": True} if backend != _SIMULATED else {}),
         "nodeName": settings.node_name,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,

@@ -29,9 +29,9 @@ VALUES = ("mps.enabled=true", f"mps.image={BUSYBOX}")
 FOLDERS = MpsFolders(pipes=Path("/var/lib/kubelet/plugins") / DRIVER / "mps", memory=Path(f"/dev/shm/{DRIVER}-mps"))
 
 
-def a_daemon(node: str = OWN) -> Manifest:
+def a_daemon(node: str = OWN, backend: str = "simulated") -> Manifest:
     settings = DaemonSettings(namespace=NAMESPACE, node_name=node, image=BUSYBOX, folders=FOLDERS)
-    found: Manifest = json.loads(codec.encode(build_pod(a_device(), "simulated", "uid", settings)))
+    found: Manifest = json.loads(codec.encode(build_pod(a_device(), backend, "uid", settings)))
     return found
 
 
@@ -116,3 +116,28 @@ def test_pods_of_others_are_not_its_to_delete(cluster: Cluster, token: Path) -> 
         assert "may touch MPS daemons only" in text
     finally:
         cluster.kubectl("delete", "pod", "other", "--namespace", NAMESPACE, "--force", "--grace-period=0")
+
+
+def test_what_nvidias_daemon_needs_is_allowed_where_there_are_its_devices(cluster: Cluster, token: Path) -> None:
+    daemon = a_daemon(backend="nvidia")
+    for problem in ("neither a namespace of the host", "is not privileged", "has its folders below"):
+        assert problem in "".join(refusals(cluster, token, daemon)), problem
+    apply_chart_without_daemonset(cluster, *VALUES, "nvidia.enabled=true")
+    try:
+        cluster.wait_for("the daemon to be allowed", lambda: create(cluster, token, daemon) == "")
+        daemon["spec"]["hostIPC"] = True
+        assert "neither a namespace of the host (but that of its processes)" in create(cluster, token, daemon)
+    finally:
+        apply_chart_without_daemonset(cluster, *VALUES)
+
+
+def refusals(cluster: Cluster, token: Path, daemon: Manifest) -> Iterator[str]:
+    """Give what is refused of a daemon, one thing after the other: the API server tells only the first."""
+    daemon = copy.deepcopy(daemon)
+    yield create(cluster, token, daemon)
+    daemon["spec"]["hostPID"] = False
+    yield create(cluster, token, daemon)
+    daemon["spec"]["volumes"] = [volume for volume in daemon["spec"]["volumes"] if volume["name"] != "host"]
+    container = daemon["spec"]["containers"][0]
+    container["volumeMounts"] = [mount for mount in container["volumeMounts"] if mount["name"] != "host"]
+    yield create(cluster, token, daemon)

@@ -67,7 +67,13 @@ def test_the_drivers_daemon_runs_in_the_drivers_root_with_one_device() -> None:
     }
 
 
+def test_the_drivers_daemon_finds_itself_among_the_processes_of_its_root() -> None:
+    assert manifest("nvidia")["spec"]["hostPID"] is True
+    assert not {"hostIPC", "hostNetwork"} & manifest("nvidia")["spec"].keys()
+
+
 def test_a_daemon_of_a_simulated_device_may_do_nothing() -> None:
+    assert not {"hostPID", "hostIPC", "hostNetwork"} & manifest("simulated")["spec"].keys()
     [container] = manifest("simulated")["spec"]["containers"]
     assert "privileged" not in container["securityContext"]
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
