@@ -1,6 +1,7 @@
 """What the plugin asks of the API server, and what it tells there: the edge between this process and the cluster."""
 
 import asyncio
+from collections.abc import Callable
 
 from dra_driver.api.core_v1 import ObjectReference
 from dra_driver.api.resource_v1 import AllocatedDeviceStatus, ResourceClaim
@@ -48,12 +49,19 @@ class Claims:
 class Events:
     """Tells people: of a claim on the claim, of a Pod on the Pod, of the node's devices on the Node.
 
-    May be called from any thread.
+    May be called from any thread. While `is_quiet`, nothing is told, since another process of the node does that.
     """
 
-    def __init__(self, recorder: EventRecorder, node_name: str, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        recorder: EventRecorder,
+        node_name: str,
+        loop: asyncio.AbstractEventLoop,
+        is_quiet: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._recorder = recorder
         self._loop = loop
+        self._is_quiet = is_quiet
         self._node = reference_to_node(node_name)
 
     def warn(self, reason: str, message: str) -> None:
@@ -83,4 +91,6 @@ class Events:
     def _record(
         self, target: ObjectReference, reason: str, message: str, event_type: EventType = EventType.WARNING
     ) -> None:
+        if self._is_quiet():
+            return
         self._loop.call_soon_threadsafe(lambda: self._recorder.record(target, reason, message, type=event_type))

@@ -64,7 +64,11 @@ class Instance:
     def take_turn(self) -> bool:
         """Say that this process writes for the node from now on. Return whether it may: no younger one said so."""
         lock_byte(self._descriptor, _TURNS + self._number)
-        return find_locked_byte(self._descriptor, _TURNS + self._number + 1, _END) is None
+        return not self.is_followed()
+
+    def is_followed(self) -> bool:
+        """Whether a younger process writes for the node, or tries to."""
+        return find_locked_byte(self._descriptor, _TURNS + self._number + 1, _END) is not None
 
     def give_turn_back(self) -> None:
         """Say that this process does not write, so that an older one may."""

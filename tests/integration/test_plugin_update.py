@@ -191,3 +191,23 @@ async def test_many_updates_in_a_row_lose_nothing(node: PluginNode) -> None:
     async with Kubelet.registered(registrar(node, uid)) as kubelet:
         assert (await kubelet.unprepare(held))[held.uid].error == ""
     assert list(node.cdi_dir.iterdir()) == []
+
+
+async def test_of_two_that_see_a_device_fall_ill_one_tells_of_it(node: PluginNode) -> None:
+    old, new = await start(node, OLD), await start(node, NEW)
+    names = list(node.devices())
+    node.overrides.write_text("unhealthy:\n  0: {reason: XidCritical, message: fell off the bus}\n")
+    for plugin in (old, new):
+        await plugin.logged("device unhealthy")
+    await until(lambda: node.server.all("events", "default"))
+    await new.kill()
+    node.overrides.write_text("unhealthy:\n  1: {reason: XidCritical, message: fell off the bus}\n")
+    await until(lambda: len(node.server.all("events", "default")) >= 3)  # the other one is well again
+    await old.terminate()
+    told = [(each["reason"], each["message"], each["count"]) for each in node.server.all("events", "default")]
+    ill = "XidCritical: fell off the bus"
+    assert sorted(told) == [
+        ("DeviceHealthy", f"device node-a/{names[0]}: well again, and may be used", 1),
+        ("DeviceUnhealthy", f"device node-a/{names[0]}: {ill}", 1),
+        ("DeviceUnhealthy", f"device node-a/{names[1]}: {ill}", 1),
+    ]
