@@ -95,6 +95,16 @@ def test_a_change_of_a_gpu_is_read_through_the_library_as_without_it(
     assert read[0] == read[1]
 
 
+@pytest.mark.parametrize("name", ["NVIDIA \udcff\udcfe", "x" * 96], ids=["no text", "too long"])
+def test_a_gpu_whose_own_memory_is_damaged_is_left_out_alone(make: Callable[..., NvidiaNode], name: str) -> None:
+    node = make(an_h100_machine())
+    node.machine.gpus[2].name = name
+    inventory = node.open(DYNAMIC).read_inventory()
+    assert len(inventory.devices) == 3
+    (left_out,) = inventory.left_out
+    assert left_out.subject == "GPU 2"
+
+
 def test_an_xid_comes_through_the_library(make: Callable[..., NvidiaNode]) -> None:
     node = make(an_h100_machine())
     backend = node.open(DYNAMIC)

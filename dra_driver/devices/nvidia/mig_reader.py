@@ -167,9 +167,10 @@ def _read_latest(read: Callable[[int], Any]) -> Any:
 
 
 def _profile_name(info: Any, number: int, memory: int, total_memory: int) -> str:
-    name = getattr(info, "name", b"")
-    if isinstance(name, bytes):
-        name = name.decode("utf-8", "replace")
+    try:
+        name: str = getattr(info, "name", "")
+    except UnicodeDecodeError:
+        name = ""
     if name:
         return parse_profile_name(name)
     return build_profile_name(

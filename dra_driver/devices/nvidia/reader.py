@@ -63,43 +63,10 @@ def read_gpu(nvml: Any, handle: Any, index: int, versions: Versions, *, sysfs: P
 
     One that is part of the processor has no place on the bus.
     """
-    identity: str = nvml.nvmlDeviceGetUUID(handle)
-    if not identity:
-        raise DeviceError("no UUID")
-    name: str = nvml.nvmlDeviceGetName(handle)
-    place = read_optional(nvml.nvmlDeviceGetPciInfo, handle)
-    address = format_pci_address(place.busId) if place else None
-    memory_info = read_optional(nvml.nvmlDeviceGetMemoryInfo, handle)
-    memory = int(memory_info.total) or None if memory_info else None
-    capability = read_optional(nvml.nvmlDeviceGetCudaComputeCapability, handle)
-    cores = read_optional(nvml.nvmlDeviceGetNumGpuCores, handle)
-    serial = _read_serial(nvml, handle)
-    fabric = read_fabric(nvml, handle)
-    device = Device(
-        vendor=VENDOR,
-        type=DeviceType.GPU,
-        identity=identity,
-        model=parse_model(name) or "unknown",
-        family=FAMILIES.get(read_optional(nvml.nvmlDeviceGetArchitecture, handle)),
-        product_name=name or None,
-        uuid=identity,
-        serial=serial,
-        index=index,
-        minor=read_optional(nvml.nvmlDeviceGetMinorNumber, handle),
-        memory=memory,
-        memory_type=find_memory_type(name, memory),
-        compute_capability=f"{capability[0]}.{capability[1]}" if capability else None,
-        compute_units=count_compute_units(cores, capability) if cores and capability else None,
-        driver_version=versions.driver,
-        runtime_version=versions.cuda,
-        fabric_domain=fabric,
-        share_enforcement=ShareEnforcement.SHIM,
-        numa_node=read_numa_node(sysfs, address) if address else None,
-        pcie_root=read_pcie_root(sysfs, address) if address else None,
-        pci_bus_id=address,
-        health=read_health(nvml, handle),
-    )
-    return Gpu(device, _read_ports(nvml, handle, device))
+    try:
+        return _read_gpu(nvml, handle, index, versions, sysfs)
+    except UnicodeDecodeError as error:
+        raise DeviceError(f"what it tells of itself is no text: {error}") from error
 
 
 def read_optional(read: Callable[..., T], *arguments: Any) -> T | None:
@@ -177,6 +144,46 @@ def read_undriven(sysfs: Path) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _read_gpu(nvml: Any, handle: Any, index: int, versions: Versions, sysfs: Path) -> Gpu:
+    identity: str = nvml.nvmlDeviceGetUUID(handle)
+    if not identity:
+        raise DeviceError("no UUID")
+    name: str = nvml.nvmlDeviceGetName(handle)
+    place = read_optional(nvml.nvmlDeviceGetPciInfo, handle)
+    address = format_pci_address(place.busId) if place else None
+    memory_info = read_optional(nvml.nvmlDeviceGetMemoryInfo, handle)
+    memory = int(memory_info.total) or None if memory_info else None
+    capability = read_optional(nvml.nvmlDeviceGetCudaComputeCapability, handle)
+    cores = read_optional(nvml.nvmlDeviceGetNumGpuCores, handle)
+    serial = _read_serial(nvml, handle)
+    fabric = read_fabric(nvml, handle)
+    device = Device(
+        vendor=VENDOR,
+        type=DeviceType.GPU,
+        identity=identity,
+        model=parse_model(name) or "unknown",
+        family=FAMILIES.get(read_optional(nvml.nvmlDeviceGetArchitecture, handle)),
+        product_name=name or None,
+        uuid=identity,
+        serial=serial,
+        index=index,
+        minor=read_optional(nvml.nvmlDeviceGetMinorNumber, handle),
+        memory=memory,
+        memory_type=find_memory_type(name, memory),
+        compute_capability=f"{capability[0]}.{capability[1]}" if capability else None,
+        compute_units=count_compute_units(cores, capability) if cores and capability else None,
+        driver_version=versions.driver,
+        runtime_version=versions.cuda,
+        fabric_domain=fabric,
+        share_enforcement=ShareEnforcement.SHIM,
+        numa_node=read_numa_node(sysfs, address) if address else None,
+        pcie_root=read_pcie_root(sysfs, address) if address else None,
+        pci_bus_id=address,
+        health=read_health(nvml, handle),
+    )
+    return Gpu(device, _read_ports(nvml, handle, device))
+
+
 def _pci_folder(sysfs: Path, address: str) -> Path:
     return sysfs / "bus/pci/devices" / address
 
@@ -206,7 +213,9 @@ def _read_ports(nvml: Any, handle: Any, device: Device) -> Ports:
         if kind == pynvml.NVML_NVLINK_DEVICE_TYPE_SWITCH:
             switched = True
         elif remote := read_optional(nvml.nvmlDeviceGetNvLinkRemotePciInfo, handle, link):
-            with contextlib.suppress(DeviceError):  # in a virtual machine the other end may have no place
+            with contextlib.suppress(
+                DeviceError, UnicodeDecodeError
+            ):  # in a virtual machine the other end may have no place
                 peers.add(format_pci_address(remote.busId))
     return Ports(
         identity=device.identity,
