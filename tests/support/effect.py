@@ -1,6 +1,6 @@
-"""Stops a piece of code at any of its effects on the files of a folder, to see what is left.
+"""Stops a piece of code at any of its effects, to see what is left: on files, or on whatever counts its own.
 
-An audit hook sees every call before it happens, whichever module makes it, so that nothing has to be replaced.
+For files, an audit hook sees every call before it happens, whichever module makes it, so that nothing is replaced.
 Reading is no effect; opening a directory is one, since that is how it is synced.
 """
 
@@ -23,19 +23,20 @@ class Killed(BaseException):
     """The process is dead: nothing that it would have done afterwards happens."""
 
 
+def go_on(_number: int) -> None:
+    """Stop at no effect."""
+
+
 @dataclass(eq=False)
 class Effects:
-    """The effects below `folder` so far: call and path of each."""
+    """What a piece of code has done to the outside so far, or was about to do when it was stopped."""
 
-    folder: Path
-    stop: Stop
+    stop: Stop = go_on
     seen: list[str] = field(default_factory=list)
 
-    def notice(self, event: str, path: Any) -> None:
-        """Count a call if it is about the folder, and stop it if it shall be."""
-        if isinstance(path, int) or not os.fsdecode(path).startswith(f"{self.folder}/"):
-            return
-        self.seen.append(f"{event} {os.path.relpath(os.fsdecode(path), self.folder)}")
+    def reach(self, effect: str) -> None:
+        """Count an effect before it happens, and stop it if it shall be."""
+        self.seen.append(effect)
         self.stop(len(self.seen) - 1)
 
 
@@ -43,7 +44,7 @@ class _Hook:
     """The one audit hook of the process: there is no way to take it out again."""
 
     def __init__(self) -> None:
-        self.watching: list[Effects] = []
+        self.watching: list[tuple[Path, Effects]] = []
         self._installed = False
 
     def install(self) -> None:
@@ -56,23 +57,28 @@ class _Hook:
             return
         opens = event == "open" and isinstance(arguments[2], int) and arguments[2] & _WRITES
         if opens or event in _CHANGES:
-            for effects in self.watching:
-                effects.notice(event, arguments[0])
+            for folder, effects in self.watching:
+                _notice(effects, folder, event, arguments[0])
+
+
+def _notice(effects: Effects, folder: Path, event: str, path: Any) -> None:
+    if not isinstance(path, int) and os.fsdecode(path).startswith(f"{folder}/"):
+        effects.reach(f"{event} {os.path.relpath(os.fsdecode(path), folder)}")
 
 
 _HOOK: Final = _Hook()
 
 
 @contextlib.contextmanager
-def watched(folder: Path, stop: Stop = lambda _: None) -> Iterator[Effects]:
-    """Watch the effects below a folder while the block runs."""
+def watched(folder: Path, stop: Stop = go_on) -> Iterator[Effects]:
+    """Watch the effects on files below a folder while the block runs: call and path of each."""
     _HOOK.install()
-    effects = Effects(folder, stop)
-    _HOOK.watching.append(effects)
+    effects = Effects(stop)
+    _HOOK.watching.append((folder, effects))
     try:
         yield effects
     finally:
-        _HOOK.watching.remove(effects)
+        _HOOK.watching.remove((folder, effects))
 
 
 def killed_at(number: int) -> Stop:
@@ -85,11 +91,16 @@ def killed_at(number: int) -> Stop:
     return stop
 
 
-def refused_at(number: int, code: int) -> Stop:
-    """Let the operating system refuse one effect."""
+def failed_at(number: int, error: Exception) -> Stop:
+    """Let one effect fail."""
 
     def stop(index: int) -> None:
         if index == number:
-            raise OSError(code, os.strerror(code))
+            raise error
 
     return stop
+
+
+def refused_at(number: int, code: int) -> Stop:
+    """Let the operating system refuse one effect."""
+    return failed_at(number, OSError(code, os.strerror(code)))

@@ -2,42 +2,18 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import pynvml
 
 from dra_driver.devices.model import Device, DeviceType, Partition
 from dra_driver.devices.nvidia.mig import Mig
 from dra_driver.devices.nvidia.mig_note import MigNote, MigNotes
 from dra_driver.devices.partitioning import PartitionMode, PartitionPolicy
+from tests.support.effect import Effects, Stop, go_on
 from tests.support.nvml.fake import FakeNvml
 from tests.support.nvml.machine import Gpu, Machine
-
-
-class KilledError(BaseException):
-    """The process ends here, whatever it was about to do: nothing catches it, as nothing catches SIGKILL."""
-
-
-@dataclass
-class Effects:
-    """Counts calls of the library and writes of notes together. One of them may fail, or never be reached."""
-
-    count: int = 0
-    names: list[str] = field(default_factory=list)
-    fail_at: int | None = None
-    kill_at: int | None = None
-    error: int = pynvml.NVML_ERROR_UNKNOWN
-
-    def reach(self, name: str) -> None:
-        self.names.append(name)
-        self.count += 1
-        if self.kill_at == self.count - 1:
-            raise KilledError
-        if self.fail_at == self.count - 1:
-            raise pynvml.NVMLError(self.error)
 
 
 class CountedNvml(FakeNvml):
@@ -63,11 +39,11 @@ class CountedNotes(MigNotes):
         self.boot_id = boot_id
 
     def leave(self, name: str) -> None:
-        self._reach("leave")
+        self.effects.reach("note leave")
         super().leave(name)
 
     def write(self, name: str, uuid: str | None = None) -> None:
-        self._reach("write")
+        self.effects.reach("note write")
         if self.boot_id is None:
             super().write(name, uuid)
             return
@@ -75,14 +51,8 @@ class CountedNotes(MigNotes):
         (self.directory / f"{name}.json").write_bytes(content)
 
     def remove(self, name: str) -> None:
-        self._reach("remove")
+        self.effects.reach("note remove")
         (self.directory / f"{name}.json").unlink(missing_ok=True)
-
-    def _reach(self, name: str) -> None:
-        if self.effects.kill_at == self.effects.count:
-            raise KilledError
-        if self.effects.fail_at != self.effects.count:
-            self.effects.reach(f"note {name}")
 
 
 class MigBench:
@@ -160,17 +130,9 @@ class MigBench:
     def notes(self) -> list[str]:
         return sorted(path.name for path in self.directory.glob("*.json"))
 
-    def run(
-        self,
-        call: Callable[[], Any],
-        *,
-        fail_at: int | None = None,
-        kill_at: int | None = None,
-        error: int = pynvml.NVML_ERROR_UNKNOWN,
-    ) -> Effects:
-        """Do something with one effect that fails, or is never reached; returns what was reached."""
-        effects = Effects(fail_at=fail_at, kill_at=kill_at, error=error)
-        self.nvml.effects = effects
+    def run(self, call: Callable[[], Any], stop: Stop = go_on) -> Effects:
+        """Do something that is stopped at an effect: a call of the library, or a note; returns what was reached."""
+        effects = self.nvml.effects = Effects(stop)
         self.restart()
         try:
             call()

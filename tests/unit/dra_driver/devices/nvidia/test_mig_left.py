@@ -9,6 +9,7 @@ import pynvml
 import pytest
 
 from dra_driver.errors import DeviceError
+from tests.support.effect import failed_at
 from tests.support.nvml.machine import Machine, an_a100_machine, an_h100_machine
 from tests.support.nvml.mig_bench import MigBench
 
@@ -136,13 +137,13 @@ def denials(name: str, directory: Path) -> Iterator[tuple[str, MigBench]]:
     """Every call of an operation answers once that there is no such thing; yields what comes of it."""
     for kind, make in (("h100", an_h100_machine), ("a100", lambda: an_a100_machine(mig=True))):
         counted = fresh(make(), directory / kind, made=name == "undo")
-        names = counted.run(call(counted, name)).names
+        names = counted.run(call(counted, name)).seen
         for error, (point, effect) in itertools.product(DENIALS, enumerate(names)):
             if effect.startswith("note"):
                 continue
             bench = fresh(make(), directory / f"{kind}-{error}-{point}", made=name == "undo")
             with contextlib.suppress(DeviceError):
-                bench.run(call(bench, name), fail_at=point, error=error)
+                bench.run(call(bench, name), failed_at(point, pynvml.NVMLError(error)))
             yield f"{kind}: {effect} answers {error}", bench
 
 
