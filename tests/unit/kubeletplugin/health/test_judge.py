@@ -11,7 +11,7 @@ from kubeletplugin.health.verdict import HoldPolicy
 from tests.support.builder import a_device
 
 XID = Health(reason="xid-79", message="fell off the bus")
-CARD = a_device()
+DEVICE = a_device()
 
 
 class Node:
@@ -32,7 +32,7 @@ class Node:
         )
 
     def look(self, health: Health | None) -> Health | None:
-        (inventory,) = self.judge.judge([Inventory(devices=(replace(CARD, health=health),))])
+        (inventory,) = self.judge.judge([Inventory(devices=(replace(DEVICE, health=health),))])
         return inventory.devices[0].health
 
 
@@ -74,7 +74,7 @@ def test_a_verdict_that_settings_rule_out_falls_at_the_first_look_and_is_told_of
     assert not node.judge.take_fallen()
     node.start("boot-1", "xid-79")
     assert node.look(None) is None
-    assert node.judge.take_fallen() == {CARD.name: XID}
+    assert node.judge.take_fallen() == {DEVICE.name: XID}
     assert not node.judge.take_fallen()
     node.start("boot-1", "xid-79")
     assert node.look(None) is None

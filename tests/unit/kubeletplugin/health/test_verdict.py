@@ -11,7 +11,7 @@ from kubeletplugin.health.verdict import (
     weigh_health,
 )
 
-CARD = DeviceName("gpu-0")
+DEVICE = DeviceName("gpu-0")
 ILL = Health(reason="ecc-uncorrected", message="3 memory errors")
 XID = Health(reason="xid-79", message="fell off the bus")
 POLICY = HoldPolicy(first_s=10, limit_s=80)
@@ -26,10 +26,10 @@ class Watch:
 
     def see(self, now_s: float, *healths: Health | None) -> Health | None:
         """Look at the device at a time; without a health it is not there. Return the verdict."""
-        seen = [(CARD, health) for health in healths]
+        seen = [(DEVICE, health) for health in healths]
         self.verdicts = weigh_health(self.verdicts, seen, now_s=now_s, policy=POLICY)
         self.damped += self.verdicts.damped
-        return self.verdicts.health_of(CARD)
+        return self.verdicts.health_of(DEVICE)
 
     def restart(self, now_s: float, *, rebooted: bool = False) -> None:
         self.verdicts = restore_verdicts(self.verdicts.memories, rebooted=rebooted, now_s=now_s)
@@ -115,21 +115,21 @@ def test_a_restart_does_not_shorten_the_hold() -> None:
 @pytest.mark.parametrize("since_s", [1000.0, 2.0])
 def test_times_from_before_a_reboot_mean_nothing(since_s: float) -> None:
     memory = Memory(health=ILL, well_since_s=since_s)
-    watch = Watch(restore_verdicts({CARD: memory}, rebooted=True, now_s=5))
+    watch = Watch(restore_verdicts({DEVICE: memory}, rebooted=True, now_s=5))
     assert watch.see(14.9, None) == ILL
     assert watch.see(15, None) is None
 
 
 def test_devices_that_were_gone_before_a_reboot_are_forgotten() -> None:
-    assert not restore_verdicts({CARD: Memory(health=GONE)}, rebooted=True, now_s=0).memories
-    assert restore_verdicts({CARD: Memory(health=GONE)}, rebooted=False, now_s=0).memories
+    assert not restore_verdicts({DEVICE: Memory(health=GONE)}, rebooted=True, now_s=0).memories
+    assert restore_verdicts({DEVICE: Memory(health=GONE)}, rebooted=False, now_s=0).memories
 
 
 def test_verdicts_that_stand_are_ruled_out_by_their_reason() -> None:
     other = DeviceName("gpu-1")
     memories = {
-        CARD: Memory(health=XID),
+        DEVICE: Memory(health=XID),
         other: Memory(health=ILL),
         DeviceName("gpu-2"): Memory(health=XID, is_ill=False),
     }
-    assert find_ruled_out(memories, {"xid-79"}) == {CARD: XID}
+    assert find_ruled_out(memories, {"xid-79"}) == {DEVICE: XID}
