@@ -73,4 +73,6 @@ def test_a_partition_comes_and_goes(gpus: Gpus, partitionable: Device) -> None:
         assert [node.path for node in edits.device_nodes if "nvidia-cap" in node.path]
     finally:
         gpus.open().undo_partition(partitionable, partition)
+        if partitionable.offered_whole:
+            gpus.open().apply_whole(partitionable)  # fails where MIG mode does not go off again
     assert gpus.backend.read_inventory() == gpus.inventory

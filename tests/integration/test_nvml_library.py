@@ -44,7 +44,7 @@ def make(tmp_path: Path, library: Path) -> Iterator[Callable[..., NvidiaNode]]:
 
     def make(machine: Machine, *missing: str) -> NvidiaNode:
         folder = tmp_path / f"node-{len(nodes)}"
-        del machine.gpus[4:]
+        del machine.gpus[2:]
         nodes.append(NvidiaNode(folder, machine, library=library, missing=missing))
         return nodes[-1]
 
@@ -59,7 +59,7 @@ def test_a_machine_is_read_through_the_library_as_without_it(
     node = make(MACHINES[name]())
     through = node.open(DYNAMIC).read_inventory()
     machine = MACHINES[name]()
-    del machine.gpus[4:]
+    del machine.gpus[2:]
     without = NvidiaNode(tmp_path / "without", machine).open(DYNAMIC).read_inventory()
     assert len(through.devices) == len(node.machine.gpus)
     assert through == without
@@ -83,7 +83,7 @@ def test_a_change_of_a_gpu_is_read_through_the_library_as_without_it(
     tmp_path: Path, make: Callable[..., NvidiaNode], change: dict[str, object]
 ) -> None:
     machine = an_h100_machine()
-    del machine.gpus[4:]
+    del machine.gpus[2:]
     read: list[Inventory] = []
     for node in (make(an_h100_machine()), NvidiaNode(tmp_path / "without", machine)):
         backend = node.open(DYNAMIC)
@@ -98,11 +98,11 @@ def test_a_change_of_a_gpu_is_read_through_the_library_as_without_it(
 @pytest.mark.parametrize("name", ["NVIDIA \udcff\udcfe", "x" * 96], ids=["no text", "too long"])
 def test_a_gpu_whose_own_memory_is_damaged_is_left_out_alone(make: Callable[..., NvidiaNode], name: str) -> None:
     node = make(an_h100_machine())
-    node.machine.gpus[2].name = name
+    node.machine.gpus[1].name = name
     inventory = node.open(DYNAMIC).read_inventory()
-    assert len(inventory.devices) == 3
+    assert len(inventory.devices) == 1
     (left_out,) = inventory.left_out
-    assert left_out.subject == "GPU 2"
+    assert left_out.subject == "GPU 1"
 
 
 def test_an_xid_comes_through_the_library(make: Callable[..., NvidiaNode]) -> None:
@@ -110,12 +110,12 @@ def test_an_xid_comes_through_the_library(make: Callable[..., NvidiaNode]) -> No
     backend = node.open(DYNAMIC)
     backend.read_inventory()
     backend.wait_for_change(0)
-    node.nvml.emit(node.machine.gpus[3], 79)
+    node.nvml.emit(node.machine.gpus[1], 79)
     backend.wait_for_change(10)
     health = [device.health for device in backend.read_inventory().devices]
-    assert [each is not None for each in health] == [index == 3 for index in range(4)]
-    assert health[3] is not None
-    assert "79" in health[3].reason + health[3].message
+    assert [each is not None for each in health] == [False, True]
+    assert health[1] is not None
+    assert "79" in health[1].reason + health[1].message
 
 
 @pytest.fixture(params=[an_h100_machine, lambda: an_a100_machine(mig=True)], ids=["h100", "a100"])
@@ -209,8 +209,8 @@ def test_a_function_that_an_older_driver_lacks_takes_no_gpu_away(make: Callable[
             raise DeviceError("; ".join(each.problem for each in backend.read_inventory().left_out))
         return
     inventory = backend.read_inventory()
-    assert [device.offered_whole for device in inventory.devices] == [True] * 4
-    assert [device.health for device in inventory.devices] == [None] * 4
+    assert [device.offered_whole for device in inventory.devices] == [True] * 2
+    assert [device.health for device in inventory.devices] == [None] * 2
     assert inventory.left_out == ()
 
 

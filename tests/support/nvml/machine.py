@@ -125,6 +125,24 @@ def an_h100_machine() -> Machine:
     return Machine(gpus=gpus)
 
 
+def an_h200_machine() -> Machine:
+    """One H200 that a cloud passes through to a virtual machine: no NVLink, no NUMA."""
+    gpu = Gpu(
+        name="NVIDIA H200",
+        uuid=_uuid(0, 0x2335),
+        serial="1653324012345",
+        pci="0000:00:05.0",
+        pci_root="pci0000:00",
+        minor=0,
+        memory=143771 * MIB,
+        architecture=pynvml.NVML_DEVICE_ARCH_HOPPER,
+        capability=(9, 0),
+        cores=132 * 128,
+        mig_profiles="H200-141",
+    )
+    return Machine(gpus=[gpu], driver="580.159.04", cuda=13000)
+
+
 def an_a100_machine(*, mig: bool = False) -> Machine:
     """8 x A100 80GB SXM4, joined by NVSwitch. Their MIG mode changes with a reset only."""
     gpus = [
@@ -212,6 +230,7 @@ def a_unified_machine() -> Machine:
 
 MACHINES: Final[Mapping[str, Callable[[], Machine]]] = {
     "h100x8": an_h100_machine,
+    "h200": an_h200_machine,
     "a100x8": an_a100_machine,
     "a100x8-mig": lambda: an_a100_machine(mig=True),
     "l40sx4": an_l40s_machine,
