@@ -12,12 +12,8 @@ from dra_driver.devices.simulated import SimulatedBackend, parse_profile
 from dra_driver.devices.simulated.node import CharacterDevices
 from dra_driver.errors import ClaimError
 from dra_driver.log import LogFormat, LogLevel, configure_logging
-from kubeletplugin.discovery import Discovery
-from kubeletplugin.prepare.artifact import Artifacts
-from kubeletplugin.prepare.checkpoint import Checkpoint
-from kubeletplugin.prepare.preparer import Owned, Preparer
-from kubeletplugin.prepare.spec import Names
-from tests.support.builder import DRIVER, NODE, a_claim, a_ref, a_result
+from tests.support.builder import NODE, a_claim, a_ref, a_result
+from tests.support.prepare_node import open_preparer
 
 PROFILE = parse_profile(
     """
@@ -51,16 +47,6 @@ def open_backend(directory: Path, kind: type[SimulatedBackend] = SimulatedBacken
     """Return the node's hardware."""
     nodes = CharacterDevices(directory / "dev", read_majors=lambda: frozenset(range(256)))
     return kind(PROFILE, NODE, dev_dir=directory, state_dir=directory / "simulated", nodes=nodes)
-
-
-def open_preparer(directory: Path, backend: SimulatedBackend) -> Preparer:
-    """Return what a plugin process has after its start."""
-    checkpoint = Checkpoint(directory / "claims")
-    checkpoint.read_all()
-    artifacts = Artifacts(names=Names(DRIVER), cdi_dir=directory / "cdi", shim_dir=directory / "shim")
-    artifacts.ensure_directories(checkpoint.locks)
-    owned = Owned(driver=DRIVER, pool=NODE, slots=16)
-    return Preparer(owned, checkpoint=checkpoint, artifacts=artifacts, catalog=Discovery([backend]).read)
 
 
 def main(directory: Path, *, slow: bool) -> None:

@@ -14,13 +14,10 @@ import pytest
 
 from dra_driver.devices.simulated import SimulatedBackend
 from dra_driver.errors import ClaimError, DeviceBusyError
-from kubeletplugin.discovery import Discovery
-from kubeletplugin.prepare.artifact import Artifacts
-from kubeletplugin.prepare.checkpoint import Checkpoint
-from kubeletplugin.prepare.preparer import Owned, Preparer
-from kubeletplugin.prepare.spec import Names
-from tests.support.builder import DRIVER, NODE, a_claim, a_ref, a_result, a_share
+from kubeletplugin.prepare.preparer import Preparer
+from tests.support.builder import a_claim, a_ref, a_result, a_share
 from tests.support.effect import Killed, Stop, killed_at, refused_at, watched
+from tests.support.prepare_node import open_preparer
 from tests.support.preparing import open_backend
 
 
@@ -42,12 +39,8 @@ class Node:
         return open_backend(self.directory)
 
     def start(self) -> Preparer:
-        checkpoint = Checkpoint(self.directory / "claims")
-        assert checkpoint.read_all() == ()
-        artifacts = Artifacts(names=Names(DRIVER), cdi_dir=self.directory / "cdi", shim_dir=self.directory / "shim")
-        artifacts.ensure_directories()
-        owned = Owned(driver=DRIVER, pool=NODE, slots=16)
-        preparer = Preparer(owned, checkpoint=checkpoint, artifacts=artifacts, catalog=Discovery([self.backend()]).read)
+        preparer = open_preparer(self.directory, self.backend())
+        assert not list(self.directory.rglob("*.corrupt*"))
         assert preparer.restore() == ()
         preparer.sweep()
         return preparer

@@ -8,14 +8,11 @@ import pytest
 import cdi
 from dra_driver.devices.model import Device
 from dra_driver.errors import ClaimError, DeviceBusyError
-from kubeletplugin.discovery import Discovery
-from kubeletplugin.prepare.artifact import Artifacts
-from kubeletplugin.prepare.checkpoint import Checkpoint
-from kubeletplugin.prepare.preparer import Owned, Preparer
-from kubeletplugin.prepare.spec import Names
-from tests.support.builder import DRIVER, NODE, a_claim, a_ref, a_result
+from kubeletplugin.prepare.preparer import Preparer
+from tests.support.builder import DRIVER, a_claim, a_ref, a_result
 from tests.support.nvml.machine import Gpu, an_h100_machine
 from tests.support.nvml.node import NvidiaNode
+from tests.support.prepare_node import open_preparer
 
 
 @dataclass
@@ -51,17 +48,7 @@ class Node:
         return {each.path for each in edits.device_nodes}
 
     def restart(self) -> None:
-        self.preparer = start(self.folder, self.hardware)
-
-
-def start(folder: Path, hardware: NvidiaNode) -> Preparer:
-    checkpoint = Checkpoint(folder / "claims")
-    checkpoint.read_all()
-    artifacts = Artifacts(names=Names(DRIVER), cdi_dir=folder / "cdi", shim_dir=folder / "shim")
-    artifacts.ensure_directories()
-    catalog = Discovery([hardware.open()]).read
-    owned = Owned(driver=DRIVER, pool=NODE, slots=16)
-    return Preparer(owned, checkpoint=checkpoint, artifacts=artifacts, catalog=catalog)
+        self.preparer = open_preparer(self.folder, self.hardware.open())
 
 
 @pytest.fixture
@@ -69,7 +56,7 @@ def node(tmp_path: Path) -> Node:
     hardware = NvidiaNode(tmp_path / "host", an_h100_machine())
     folder = tmp_path / "plugin"
     folder.mkdir()
-    return Node(folder, hardware, start(folder, hardware))
+    return Node(folder, hardware, open_preparer(folder, hardware.open()))
 
 
 def test_a_claim_for_a_partition_makes_it_and_sees_nothing_else(node: Node) -> None:
