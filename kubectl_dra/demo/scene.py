@@ -117,14 +117,14 @@ async def show_partition(stage: Stage) -> Sequence[Exhibit]:
     check(_value(device, "partition") is True, "a partition")
     check(_value(device, "partitionProfile") == "1g.10gb", "the profile 1g.10gb")
     made = [path.stem for path in stage.leftovers() if path.parent.name == "partitions"]
-    check(made == [result.device], "the partition made on the card")
+    check(made == [result.device], "the partition made on its parent")
     consumed = ", ".join(
         f"{name} {counter.value}" for each in device.consumes_counters for name, counter in each.counters.items()
     )
     row = (result.pool, device.name, str(_value(device, "partitionProfile")), _bytes(device.capacity["memory"].value))
     return (
         Table(("node", "device", "profile", "memory"), [row]),
-        Fact(f"it takes from its card: {consumed}"),
+        Fact(f"it takes from its parent: {consumed}"),
         Fact(f"made on {pod.spec.node_name} when the claim was prepared, and removed with it"),
     )
 
@@ -243,8 +243,8 @@ SCENES: Final = (
     ),
     Scene(
         "A hardware partition",
-        "Every possible partition is published as a device that draws from its card's counters, so that partitions, "
-        "shares and whole cards exclude each other. The plugin makes it when the kubelet prepares the claim.",
+        "Every possible partition is published as a device that draws from its parent's counters, so that partitions, "
+        "shares and whole devices exclude each other. The plugin makes it when the kubelet prepares the claim.",
         "the Pod to run",
         show_partition,
         "partition",

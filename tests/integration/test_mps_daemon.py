@@ -22,7 +22,7 @@ from tests.support.builder import NODE, a_device
 from tests.support.kube import a_client
 from tests.support.wait import until
 
-CARD = a_device("GPU-0")
+DEVICE = a_device("GPU-0")
 NAMESPACE = "dra-driver"
 
 
@@ -42,7 +42,7 @@ class Kubelet:
             await asyncio.sleep(0.01)
 
     def pipe(self) -> Path:
-        return self.folders.pipes_of(CARD.name) / "control"
+        return self.folders.pipes_of(DEVICE.name) / "control"
 
     async def end(self) -> None:
         for process in self.processes.values():
@@ -63,7 +63,7 @@ class Kubelet:
 
     async def _start(self, uid: str, pod: dict[str, Any]) -> None:
         [container] = pod["spec"]["containers"]
-        pipes, memory = self.folders.pipes_of(CARD.name), self.folders.memory_of(CARD.name)
+        pipes, memory = self.folders.pipes_of(DEVICE.name), self.folders.memory_of(DEVICE.name)
         for folder in (pipes, memory):
             folder.mkdir(parents=True, exist_ok=True)
         places = {CONTAINER_PIPES: pipes, "/dev/shm": memory}
@@ -90,13 +90,13 @@ class Bench:
         return self.kubelet.server.all("pods")
 
     async def start(self) -> None:
-        await asyncio.to_thread(self.daemons.start, CARD, "simulated")
+        await asyncio.to_thread(self.daemons.start, DEVICE, "simulated")
 
     async def mend(self) -> None:
-        await asyncio.to_thread(self.daemons.mend, CARD, "simulated")
+        await asyncio.to_thread(self.daemons.mend, DEVICE, "simulated")
 
     async def stop(self) -> None:
-        await asyncio.to_thread(self.daemons.stop, CARD.name)
+        await asyncio.to_thread(self.daemons.stop, DEVICE.name)
 
     async def states(self) -> Mapping[str, DaemonState]:
         return await asyncio.to_thread(self.daemons.read_states)
@@ -126,7 +126,7 @@ async def test_a_daemon_is_there_when_start_returns_and_gone_when_stop_does(benc
     [pod] = bench.pods
     await bench.start()
     assert [each["metadata"]["uid"] for each in bench.pods] == [pod["metadata"]["uid"]]
-    assert {name: state.problem for name, state in (await bench.states()).items()} == {CARD.name: None}
+    assert {name: state.problem for name, state in (await bench.states()).items()} == {DEVICE.name: None}
     await bench.stop()
     assert bench.pods == []
     folders = bench.kubelet.folders
@@ -166,7 +166,7 @@ async def test_mending_waits_for_nothing_and_ends_with_a_daemon(bench: Bench) ->
 
 async def test_the_memory_that_clients_share_is_open_to_those_that_are_not_root(bench: Bench) -> None:
     await bench.start()
-    assert bench.kubelet.folders.memory_of(CARD.name).stat().st_mode & 0o7777 == 0o1777
+    assert bench.kubelet.folders.memory_of(DEVICE.name).stat().st_mode & 0o7777 == 0o1777
 
 
 async def test_a_folder_that_cannot_be_removed_stops_nobody(bench: Bench) -> None:
@@ -175,14 +175,14 @@ async def test_a_folder_that_cannot_be_removed_stops_nobody(bench: Bench) -> Non
     shutil.rmtree(folders.pipes)
     folders.pipes.write_text("no folder")
     await bench.stop()
-    assert (bench.pods, folders.memory_of(CARD.name).exists()) == ([], False)
+    assert (bench.pods, folders.memory_of(DEVICE.name).exists()) == ([], False)
 
 
 async def test_a_daemon_that_never_is_ready_is_an_error_that_says_how_it_is(bench: Bench, tmp_path: Path) -> None:
     bench.kubelet.broken = True
     bench.daemons._start_s = 0.3
     with pytest.raises(
-        DeviceError, match=f"device {CARD.name}: MPS daemon {NAMESPACE}/mps-daemon-.* not ready in 0.3 s"
+        DeviceError, match=f"device {DEVICE.name}: MPS daemon {NAMESPACE}/mps-daemon-.* not ready in 0.3 s"
     ):
         await bench.start()
     await bench.stop()

@@ -19,7 +19,7 @@ from tests.support.builder import DRIVER, NODE, a_device
 from tests.support.publishing import QUICK, a_node, a_publisher, device_names, devices, generations, slices, writes
 from tests.support.wait import until
 
-CARDS = [a_device(f"GPU-{number}") for number in range(65)]
+DEVICES = [a_device(f"GPU-{number}") for number in range(65)]
 
 
 @pytest.fixture
@@ -37,14 +37,14 @@ async def test_a_device_that_is_refused_only_when_it_is_written_is_left_out_alon
         if kind.plural != "resourceslices" or item["metadata"]["name"].startswith("probe"):
             return
         for index, device in enumerate(item["spec"].get("devices", ())):
-            if device["name"] == CARDS[1].name:
+            if device["name"] == DEVICES[1].name:
                 raise Refusal(422, "Invalid", f"spec.devices[{index}].name: Invalid value: not this one")
 
     server.admission.append(admit)
     async with a_publisher(server, tmp_path) as running:
-        running.show(*CARDS[:3])
+        running.show(*DEVICES[:3])
         await running.ready()
-        assert device_names(server) == [CARDS[0].name, CARDS[2].name]
+        assert device_names(server) == [DEVICES[0].name, DEVICES[2].name]
         assert running.reasons() == ["DeviceLeftOut"]
         assert "not this one" in running.events[0][1]
 
@@ -60,7 +60,7 @@ async def test_a_name_that_another_node_s_slice_has_is_told_and_waited_for(
     }
     server.put("resourceslices", {"metadata": {"name": taken}, "spec": spec})
     async with a_publisher(server, tmp_path) as running:
-        running.show(*CARDS[:1])
+        running.show(*DEVICES[:1])
         await until(running.reasons)
         assert running.reasons() == ["PublishFailed"]
         assert taken in running.events[0][1]
@@ -70,13 +70,13 @@ async def test_a_name_that_another_node_s_slice_has_is_told_and_waited_for(
 
 async def test_the_last_generation_that_somebody_wrote_is_no_dead_end(server: TestApiServer, tmp_path: Path) -> None:
     async with a_publisher(server, tmp_path) as running:
-        running.show(*CARDS[:1])
+        running.show(*DEVICES[:1])
         await running.ready()
         [item] = slices(server)
         item["spec"]["pool"]["generation"] = LAST_GENERATION
         server.put("resourceslices", item)
-        running.show(*CARDS)
-        await until(lambda: device_names(server) == [each.name for each in CARDS])
+        running.show(*DEVICES)
+        await until(lambda: device_names(server) == [each.name for each in DEVICES])
         assert generations(server) == [1, 1]
 
 
@@ -85,7 +85,7 @@ async def test_a_wait_that_is_out_of_all_reason_is_cut(server: TestApiServer, tm
         server.inject(Fault("status", path="resourceslices", watch=False, status=429, headers={"Retry-After": "1e9"}))
         server.inject(Fault("status", path="nodes/", status=503, headers={"Retry-After": "86400"}))
     async with a_publisher(server, tmp_path, replace(QUICK, retry_after_s=0.05)) as running:
-        running.show(*CARDS[:1])
+        running.show(*DEVICES[:1])
         await running.ready()
 
 
@@ -95,11 +95,11 @@ async def test_an_answer_of_nonsense_with_status_200_is_tried_again(
     server: TestApiServer, tmp_path: Path, method: str, body: bytes
 ) -> None:
     async with a_publisher(server, tmp_path) as running:
-        running.show(*CARDS[:1])
+        running.show(*DEVICES[:1])
         await running.ready()
         server.inject(Fault("status", path="resourceslices", method=method, watch=False, status=200, body=body))
-        running.show(*CARDS[:2])
-        await until(lambda: device_names(server) == [each.name for each in CARDS[:2]])
+        running.show(*DEVICES[:2])
+        await until(lambda: device_names(server) == [each.name for each in DEVICES[:2]])
 
 
 async def test_a_server_that_changes_everything_that_it_is_sent_is_sent_it_once(
@@ -112,10 +112,10 @@ async def test_a_server_that_changes_everything_that_it_is_sent_is_sent_it_once(
 
     server.admission.append(admit)
     async with a_publisher(server, tmp_path) as running:
-        running.show(*CARDS[:1])
+        running.show(*DEVICES[:1])
         await running.ready()
         server.inject(Fault("status", path="nodes/", status=200, body=b"{}"))  # a request more, to see that it is idle
-        running.show(*CARDS[:2])
+        running.show(*DEVICES[:2])
         await until(lambda: len(device_names(server)) == 2)
         await until(lambda: running.metric("publish_total", result="success") == 2)
         assert len(writes(server)) <= 3
@@ -195,7 +195,7 @@ async def test_after_every_harm_that_others_do_slices_are_as_they_should_be(
 
     async with a_publisher(server, tmp_path) as running:
         for round_ in range(8):
-            shown = CARDS[round_:]
+            shown = DEVICES[round_:]
             wanted = [each.name for each in shown]
             running.show(*shown)
             for _ in range(8):

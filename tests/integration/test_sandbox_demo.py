@@ -73,7 +73,7 @@ async def test_every_scene_happens_and_nothing_is_left(temporary: Path) -> None:
         "1/8  The devices that the node plugins published",
         "pod pair runs on node-a with two H100 whose nvlinkDomain is equal",
         "one H100, two containers: 16Gi of 79.6Gi and 60 of 100 cores are taken",
-        "it takes from its card: compute-slices 1, copy-engines 1, memory-slice-0 1",
+        "it takes from its parent: compute-slices 1, copy-engines 1, memory-slice-0 1",
         "6 Ascend 910B3 for the request devices/ascend",
         "0/3 nodes are available: request gpus: ",
         '"cdiVersion"',

@@ -28,13 +28,13 @@ from tests.support.builder import (
     device_config,
 )
 
-CARD, OTHER, SPLIT = a_device("GPU-0"), a_device("GPU-1"), a_partitionable_device("GPU-P")
+DEVICE, OTHER, SPLIT = a_device("GPU-0"), a_device("GPU-1"), a_partitionable_device("GPU-P")
 NPU = a_device("NPU-0", vendor="huawei")
 NOTHING: Mapping[str, Present] = {}
 
 
 def a_catalog(strategy: Strategy = Strategy.SHIM, *devices: Device) -> Catalog:
-    backend = FakeBackend(devices or (CARD, OTHER, SPLIT, NPU))
+    backend = FakeBackend(devices or (DEVICE, OTHER, SPLIT, NPU))
     return build_catalog([(backend, apply_policy(backend.read_inventory(), SharingPolicy(default=strategy)))])
 
 
@@ -61,7 +61,7 @@ def plan(
 
 
 def test_a_share_has_the_strategy_of_its_device() -> None:
-    found = {policy: plan(a_share(CARD.name, "s", memory="8Gi", cores=30), policy=policy)[0] for policy in Strategy}
+    found = {policy: plan(a_share(DEVICE.name, "s", memory="8Gi", cores=30), policy=policy)[0] for policy in Strategy}
     assert {policy: device.strategy for policy, device in found.items()} == {policy: policy for policy in Strategy}
     assert found[Strategy.SHIM].shim_policy is Policy.FORCE
     assert found[Strategy.TIME_SLICING].interval is Interval.DEFAULT
@@ -71,13 +71,13 @@ def test_a_share_has_the_strategy_of_its_device() -> None:
 
 @pytest.mark.parametrize("policy", Strategy)
 def test_whoever_has_a_device_alone_shares_it_with_nobody(policy: Strategy) -> None:
-    [whole] = plan(a_share(CARD.name, "s", memory="80Gi"), policy=policy)
+    [whole] = plan(a_share(DEVICE.name, "s", memory="80Gi"), policy=policy)
     assert (whole.strategy, whole.shim_policy, whole.interval, whole.mps) == (None, None, None, None)
 
 
 def test_a_whole_device_runs_under_mps_if_its_claim_says_so() -> None:
     config = a_demand("MPS", mps={"defaultActiveThreadPercentage": 50})
-    [whole] = plan(a_result(CARD.name), config=[config])
+    [whole] = plan(a_result(DEVICE.name), config=[config])
     assert (whole.strategy, whole.mps) == (Strategy.MPS, MpsLimits(thread_percentage=50))
 
 
@@ -97,25 +97,25 @@ def test_limits_of_mps_are_the_lesser_of_share_and_config(
 ) -> None:
     names = {"threads": "defaultActiveThreadPercentage", "memory": "defaultPinnedDeviceMemoryLimit"}
     config = a_config(device_config(mps={names[key]: value for key, value in mps.items()}))
-    [share] = plan(a_share(CARD.name, "s", memory=memory, cores=cores), policy=Strategy.MPS, config=[config])
+    [share] = plan(a_share(DEVICE.name, "s", memory=memory, cores=cores), policy=Strategy.MPS, config=[config])
     assert share.mps == expected
 
 
 def test_what_tunes_another_strategy_has_no_effect() -> None:
     config = a_config(device_config(policy="Burst", mps={"defaultActiveThreadPercentage": 5}))
-    [share] = plan(a_share(CARD.name, "s"), policy=Strategy.TIME_SLICING, config=[config])
+    [share] = plan(a_share(DEVICE.name, "s"), policy=Strategy.TIME_SLICING, config=[config])
     assert (share.strategy, share.shim_policy, share.mps) == (Strategy.TIME_SLICING, None, None)
 
 
 def test_a_share_follows_what_its_device_is_shared_by_now() -> None:
-    present: dict[str, Present] = {CARD.name: Present(strategy=Strategy.TIME_SLICING, interval=Interval.LONG)}
-    [share] = plan(a_share(CARD.name, "s"), present=present)
+    present: dict[str, Present] = {DEVICE.name: Present(strategy=Strategy.TIME_SLICING, interval=Interval.LONG)}
+    [share] = plan(a_share(DEVICE.name, "s"), present=present)
     assert (share.strategy, share.interval) == (Strategy.TIME_SLICING, Interval.LONG)
 
 
 @pytest.mark.parametrize("loose", ["TimeSlicing", "None"])
 def test_a_claim_cannot_shake_off_the_limits_of_its_share(loose: str) -> None:
-    share = a_share(CARD.name, "s")
+    share = a_share(DEVICE.name, "s")
     with pytest.raises(ClaimError, match=f"demands strategy '{loose}', which limits nobody, want a DeviceClass"):
         plan(share, config=[a_demand(loose)])
     assert plan(share, config=[a_demand(loose, "FromClass")])[0].strategy == loose
@@ -137,17 +137,17 @@ def test_a_strategy_that_a_device_does_not_know_is_refused(device: str, strategy
 
 def test_a_config_for_a_request_holds_for_its_subrequests() -> None:
     config = a_config(device_config(strategy="MPS"), requests=["main"])
-    assert plan(a_result(CARD.name, "main/small"), config=[config])[0].strategy is Strategy.MPS
-    assert plan(a_result(CARD.name, "mainly"), config=[config])[0].strategy is None
+    assert plan(a_result(DEVICE.name, "main/small"), config=[config])[0].strategy is Strategy.MPS
+    assert plan(a_result(DEVICE.name, "mainly"), config=[config])[0].strategy is None
 
 
 def test_a_claim_has_one_device_under_mps() -> None:
     with pytest.raises(ClaimError, match="MPS daemon of its own, want one such device a claim"):
-        plan(a_share(CARD.name, "a"), a_share(OTHER.name, "b"), policy=Strategy.MPS)
+        plan(a_share(DEVICE.name, "a"), a_share(OTHER.name, "b"), policy=Strategy.MPS)
 
 
 def test_admin_access_does_not_touch_how_a_device_is_shared() -> None:
-    [looker] = plan(a_result(CARD.name, admin_access=True), config=[a_demand("MPS")])
+    [looker] = plan(a_result(DEVICE.name, admin_access=True), config=[a_demand("MPS")])
     assert looker.strategy is None
 
 
@@ -173,13 +173,13 @@ def a_holder(uid: str, *devices: PreparedDevice) -> ClaimRecord:
     ],
 )
 def test_nobody_changes_a_strategy_under_another_share(policy: Strategy, config: dict[str, Any], problem: str) -> None:
-    holder = a_holder("uid-2", *plan(a_share(CARD.name, "s"), policy=policy))
+    holder = a_holder("uid-2", *plan(a_share(DEVICE.name, "s"), policy=policy))
     catalog = a_catalog(policy)
     present = read_present([holder], besides="uid-1")
-    planned = plan(a_share(CARD.name, "t"), policy=policy, config=[a_config(config)], present=present)
+    planned = plan(a_share(DEVICE.name, "t"), policy=policy, config=[a_config(config)], present=present)
     with pytest.raises(DeviceBusyError, match=problem):
         validate_room(a_ref(), planned, [holder], catalog=catalog, slots=16)
-    follower = plan(a_share(CARD.name, "t"), policy=policy, present=present)
+    follower = plan(a_share(DEVICE.name, "t"), policy=policy, present=present)
     validate_room(a_ref(), follower, [holder], catalog=catalog, slots=16)
 
 
@@ -188,12 +188,12 @@ def test_two_shares_of_one_claim_have_one_strategy() -> None:
         a_config(device_config(strategy="MPS"), requests=["one"]),
         a_config(device_config(strategy="Shim"), requests=["two"]),
     ]
-    planned = plan(a_share(CARD.name, "a", request="one"), a_share(CARD.name, "b", request="two"), config=configs)
+    planned = plan(a_share(DEVICE.name, "a", request="one"), a_share(DEVICE.name, "b", request="two"), config=configs)
     with pytest.raises(DeviceBusyError, match="is shared by MPS, want no other strategy"):
         validate_room(a_ref(), planned, [], catalog=a_catalog(), slots=16)
 
 
 def test_records_from_before_strategies_tell_theirs_by_the_shim() -> None:
-    old = PreparedDevice(request="main", pool=NODE, device=CARD.name, share_id="s", shim_policy=Policy.FORCE)
-    assert read_present([a_holder("uid-2", old)], besides="") == {CARD.name: Present(strategy=Strategy.SHIM)}
+    old = PreparedDevice(request="main", pool=NODE, device=DEVICE.name, share_id="s", shim_policy=Policy.FORCE)
+    assert read_present([a_holder("uid-2", old)], besides="") == {DEVICE.name: Present(strategy=Strategy.SHIM)}
     assert read_present([a_holder("uid-2", old)], besides="uid-2") == {}

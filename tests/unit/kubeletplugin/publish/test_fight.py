@@ -130,7 +130,7 @@ async def a_publisher(cluster: Cluster, *devices: Device) -> AsyncIterator[Publi
         yield publisher
 
 
-def cards(count: int, model: str = "H100") -> list[Device]:
+def some_devices(count: int, model: str = "H100") -> list[Device]:
     return [a_device(f"GPU-{number}", model=model) for number in range(count)]
 
 
@@ -141,7 +141,7 @@ def test_somebody_who_spoils_slices_for_an_hour_costs_few_writes_and_loses(
 ) -> None:
     async def fight() -> tuple[int, list[ResourceSlice], list[ResourceSlice]]:
         cluster = Cluster()
-        async with a_publisher(cluster, *cards(2)):
+        async with a_publisher(cluster, *some_devices(2)):
             before = list(cluster.slices.values())
             cluster.writes_s.clear()
             while now() < HOUR_S:
@@ -161,7 +161,7 @@ def test_two_publishers_that_want_different_slices_and_know_nothing_of_each_othe
         cluster = Cluster()
         async with AsyncExitStack() as stack:
             for version in ("old", "new"):
-                await stack.enter_async_context(a_publisher(cluster, *cards(1, version)))
+                await stack.enter_async_context(a_publisher(cluster, *some_devices(1, version)))
             await asyncio.sleep(HOUR_S)
         return len(cluster.writes_s)
 
@@ -172,7 +172,7 @@ def test_what_is_changed_once_in_a_while_is_mended_at_once() -> None:
     async def fight() -> list[float]:
         cluster = Cluster()
         took_s: list[float] = []
-        async with a_publisher(cluster, *cards(1)):
+        async with a_publisher(cluster, *some_devices(1)):
             for _ in range(5):
                 await asyncio.sleep(120)
                 spoilt_s, known = now(), len(cluster.writes_s)
@@ -194,10 +194,10 @@ def test_a_change_of_devices_is_published_at_once_in_the_middle_of_a_fight() -> 
                 cluster.spoil()
                 await asyncio.sleep(0.5)
 
-        async with a_publisher(cluster, *cards(1)) as publisher, running(spoil()):
+        async with a_publisher(cluster, *some_devices(1)) as publisher, running(spoil()):
             await asyncio.sleep(HOUR_S)
             changed_s, known = now(), len(cluster.writes_s)
-            publisher.set_inventory(Inventory(devices=tuple(cards(2))))
+            publisher.set_inventory(Inventory(devices=tuple(some_devices(2))))
             while len(cluster.writes_s) == known:  # noqa: ASYNC110 - in virtual time
                 await asyncio.sleep(0.01)
             return now() - changed_s
