@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.api_server import TestApiServer
 from tests.support.control import ControlPlane
+from tests.support.nvml.library import COMPILER, build_library
 from tests.support.plugin import PluginNode
 
 
@@ -28,6 +29,16 @@ async def node(short_path: Path, server: TestApiServer) -> AsyncIterator[PluginN
     yield node
     for plugin in node.started:
         await plugin.kill()
+
+
+@pytest.fixture(scope="session")
+def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a shared library with the functions of NVIDIA's, behind which there is a fake."""
+    if COMPILER is None:
+        pytest.skip("no C compiler here, want cc, gcc or clang")
+    path = tmp_path_factory.mktemp("nvml") / "libnvidia-ml.so"
+    build_library(path)
+    return path
 
 
 @pytest.fixture

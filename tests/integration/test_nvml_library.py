@@ -14,20 +14,11 @@ from dra_driver.devices.model import Device, Inventory, Partition
 from dra_driver.devices.nvidia.backend import NvidiaBackend
 from dra_driver.devices.partitioning import PartitionMode, PartitionPolicy
 from dra_driver.errors import DeviceError
-from tests.support.nvml.library import COMPILER, FUNCTIONS, build_library
+from tests.support.nvml.library import FUNCTIONS
 from tests.support.nvml.machine import MACHINES, Fabric, Machine, an_a100_machine, an_h100_machine
 from tests.support.nvml.node import NvidiaNode
 
 DYNAMIC = PartitionPolicy(default=PartitionMode.DYNAMIC)
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if COMPILER is None:
-        pytest.skip("no C compiler here, want cc, gcc or clang")
-    path = tmp_path_factory.mktemp("nvml") / "libnvidia-ml.so"
-    build_library(path)
-    return path
 
 
 @pytest.fixture(autouse=True)
@@ -39,13 +30,13 @@ def real_library() -> Iterator[None]:
 
 
 @pytest.fixture
-def make(tmp_path: Path, library: Path) -> Iterator[Callable[..., NvidiaNode]]:
+def make(tmp_path: Path, nvml_library: Path) -> Iterator[Callable[..., NvidiaNode]]:
     nodes: list[NvidiaNode] = []
 
     def make(machine: Machine, *missing: str) -> NvidiaNode:
         folder = tmp_path / f"node-{len(nodes)}"
         del machine.gpus[2:]
-        nodes.append(NvidiaNode(folder, machine, library=library, missing=missing))
+        nodes.append(NvidiaNode(folder, machine, library=nvml_library, missing=missing))
         return nodes[-1]
 
     yield make
