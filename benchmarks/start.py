@@ -8,6 +8,7 @@ Both find the API server as in a Pod: a service account's token, and where the s
 
 import argparse
 import asyncio
+import compileall
 import os
 import statistics
 import subprocess
@@ -28,6 +29,7 @@ from dra_driver.kube.credential import Credential
 from dra_driver.kube.resource import RESOURCE_SLICES
 from dra_driver.kube.watch import Watch
 from tests.cluster.cluster import Cluster
+from tests.cluster.image import PROJECT
 from tests.cluster.network import SERVICE_ADDRESS
 from tests.cluster.process import environment
 
@@ -37,6 +39,7 @@ OURS: Final = "dra-driver"
 EXAMPLE: Final = "example driver"
 TITLES: Final = ("devices", "driver", "first slice s", "all devices s", "cpu s", "rss MiB", "pss MiB")
 
+_PACKAGES: Final = ("cdi", "dra_driver", "kubeletplugin")
 _PATIENCE_S: Final = 60
 _IDLE_S: Final = 3
 _MOUNT: Final = """
@@ -239,6 +242,8 @@ def main() -> None:
     options = parser.parse_args()
     if os.geteuid() != 0:
         parser.error("not root, want root for a real Kubernetes")
+    for package in _PACKAGES:  # as in the image
+        compileall.compile_dir(PROJECT / package, quiet=1)
     contenders = [Contender(OURS, (sys.executable, "-m", "kubeletplugin"))]
     if options.example:
         contenders.append(Contender(EXAMPLE, (str(options.example.absolute()),)))

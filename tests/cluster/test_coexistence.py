@@ -1,4 +1,4 @@
-"""Another driver serves the node's cards, too: no Pod gets one of ours until that ends."""
+"""Another driver serves the node's devices, too: no Pod gets one of ours until that ends."""
 
 from collections.abc import Iterator
 
@@ -54,7 +54,7 @@ def owners(plugin: PluginProcess) -> list[str]:
     ]
 
 
-def test_a_card_that_another_driver_serves_is_given_to_no_pod_until_that_ends(
+def test_a_device_that_another_driver_serves_is_given_to_no_pod_until_that_ends(
     plugin: PluginProcess, workload: Workload, foreign: Manifest
 ) -> None:
     plugin.cluster.wait_for("taints", lambda: owners(plugin) == [OTHER] * 8)
@@ -84,7 +84,7 @@ def device_plugin(cluster: Cluster) -> Iterator[Process]:
         yield process
 
 
-def test_cards_that_a_device_plugin_counts_are_given_to_no_pod_until_it_ends(
+def test_devices_that_a_device_plugin_counts_are_given_to_no_pod_until_it_ends(
     plugin: PluginProcess, workload: Workload, device_plugin: Process
 ) -> None:
     plugin.cluster.wait_for("the kubelet to count devices", lambda: counted(plugin) == "8")
@@ -102,7 +102,7 @@ def test_cards_that_a_device_plugin_counts_are_given_to_no_pod_until_it_ends(
     workload.wait_for_phase("one", "Running")
 
 
-def test_a_card_that_a_pod_has_of_a_device_plugin_is_given_to_no_other_until_that_pod_ends(
+def test_a_device_that_a_pod_has_of_a_device_plugin_is_given_to_no_other_until_that_pod_ends(
     plugin: PluginProcess, workload: Workload, device_plugin: Process
 ) -> None:
     plugin.cluster.wait_for("the kubelet to count devices", lambda: counted(plugin) == "8")
@@ -118,7 +118,7 @@ def test_a_card_that_a_pod_has_of_a_device_plugin_is_given_to_no_other_until_tha
     assert owners(plugin) == []
 
 
-def test_a_kubelet_that_starts_anew_and_counts_nothing_yet_frees_no_card(cluster: Cluster) -> None:
+def test_a_kubelet_that_starts_anew_and_counts_nothing_yet_frees_no_device(cluster: Cluster) -> None:
     node = "node-b"
     with (
         run_plugins(cluster, {node: "h100x8"}, recovery_hold=120) as plugins,
@@ -130,4 +130,4 @@ def test_a_kubelet_that_starts_anew_and_counts_nothing_yet_frees_no_card(cluster
         plugin.node.kubelet.restart()
         cluster.wait_for("the kubelet to count none", lambda: counted(plugin) == "0")
         plugin.override({"added": 1})
-        cluster.wait_for("one card more, tainted", lambda: owners(plugin) == [COUNTED] * 9)
+        cluster.wait_for("one device more, tainted", lambda: owners(plugin) == [COUNTED] * 9)
