@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from dra_driver.errors import StateError, explain_os_error
 from dra_driver.file import ensure_directory, remove_directory, remove_file, sync_names, sync_way, write_file
 from kubeletplugin.prepare.index import RecordIndex
@@ -23,6 +25,7 @@ from kubeletplugin.prepare.lock import PATIENCE_S, StateLocks, claim_key
 from kubeletplugin.prepare.record import (
     ClaimRecord,
     ClaimRef,
+    ClaimState,
     NewerRecordError,
     decode_record,
     encode_record,
@@ -141,9 +144,10 @@ class Checkpoint:
     def write(self, record: ClaimRecord) -> None:
         """Record a claim: on disk, synced, before this returns.
 
-        Raises StateError; then the claim's record is the one before, or, if only the last sync went wrong, the new one.
+        Raises StateError; then the claim's record is the one before, or, if only the last sync went wrong, the new one,
+        which counts as started: a power cut may take it, so nobody is to be told that it is completed.
         """
-        with self.owned(), self._read_back_on_error(record.uid):
+        with self.owned(), self._read_back_on_error(record.uid, record):
             if record.uid in self._newer:
                 _set_aside(self._path(record.uid))
                 self._newer.discard(record.uid)
@@ -175,7 +179,7 @@ class Checkpoint:
                     remove_directory(path)
 
     @contextlib.contextmanager
-    def _read_back_on_error(self, uid: str) -> Iterator[None]:
+    def _read_back_on_error(self, uid: str, written: ClaimRecord | None = None) -> Iterator[None]:
         """Keep what is in memory equal to what is on disk when a change went half way."""
         try:
             yield
@@ -185,7 +189,9 @@ class Checkpoint:
                 if not os.path.lexists(path):
                     self._index.remove(uid)
                 elif uid not in self._newer:
-                    self._index.put(_read_record(path))
+                    found = _read_record(path)
+                    is_unsynced = found == written
+                    self._index.put(msgspec.structs.replace(found, state=ClaimState.STARTED) if is_unsynced else found)
             raise
 
     def _read_directory(self) -> None:

@@ -5,6 +5,7 @@ opened to be written, calls of the backend that change hardware, and requests to
 To be installed in a process that is made to die, and never in one that runs tests.
 """
 
+import errno
 import os
 import signal
 import sys
@@ -25,10 +26,11 @@ _CALLS: Final = (
     *("write", "pwrite", "fsync", "fdatasync", "fchmod", "chmod", "truncate", "ftruncate"),
     *("replace", "rename", "unlink", "remove", "mkdir", "rmdir", "link", "symlink", "mknod"),
 )
+_SYNCS: Final = ("fsync", "fdatasync")
 _ACTIONS: Final = {
     **dict.fromkeys(("unlink", "remove", "rmdir"), Action.REMOVE),
     **dict.fromkeys(("replace", "rename"), Action.RENAME),
-    **dict.fromkeys(("fsync", "fdatasync"), Action.SYNC),
+    **dict.fromkeys(_SYNCS, Action.SYNC),
     **dict.fromkeys(("write", "pwrite", "ftruncate"), Action.WRITE),
     "mkdir": Action.MKDIR,
 }
@@ -36,10 +38,14 @@ _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
 class Moment(StrEnum):
-    """When the process ends: before an effect, which is after the one before it, or in the middle of a write."""
+    """When the process ends: before an effect, which is after the one before it, or in the middle of a write.
+
+    It does not end where syncs are refused from an effect on: then the disk reports errors.
+    """
 
     BEFORE = "before"
     TORN = "in the middle of"
+    REFUSED = "syncs refused from"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +118,17 @@ class Effects:
             if self._point == Point(number, Moment.TORN, self._signal) and name in ("write", "pwrite"):
                 call(arguments[0], arguments[1][: len(arguments[1]) // 2], *arguments[2:])
                 end(self._signal)
+            if name in _SYNCS and self._refuses(number):
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
             answer = call(*arguments, **options)
             if self._journal is not None:
                 self._take_down(self._journal, name, path, arguments)
             return answer
 
         return wrapped
+
+    def _refuses(self, number: int) -> bool:
+        return self._point is not None and self._point.moment is Moment.REFUSED and 0 <= self._point.number <= number
 
     def _take_down(self, journal: Journal, name: str, path: str, arguments: tuple[Any, ...]) -> None:
         action = _ACTIONS.get(name)

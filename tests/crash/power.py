@@ -6,6 +6,7 @@ from typing import Final
 
 from tests.crash.bench import Bench
 from tests.crash.durability import Cut, Disk, Entry, Survivors
+from tests.crash.effect import Moment, Point
 from tests.crash.invariant import check_empty, check_settled
 from tests.crash.node import Node, find_state
 from tests.crash.recovery import Recovery, Trial, find_problems, restart, retry, unprepare
@@ -73,7 +74,7 @@ class PowerCuts:
         self._known: set[object] = set()
 
     def run(self) -> Row:
-        """Cut the power at each moment, and once the next process has answered where one was killed."""
+        """Cut the power at each moment, and once the kubelet was answered at last where a process or a sync failed."""
         clean = self._bench.read_clean(self._scenario)
         trial = Trial(self._bench.node, self._scenario, self._operation, clean)
         journal, since = self._record()
@@ -88,8 +89,27 @@ class PowerCuts:
                 answered = self._answer(left, journal[:number])
                 before = f"killed {_explain(journal, number, since)}, answered by the next process, "
                 self._try(trial, answered, len(answered), ANSWERED, before)
+        for effect, refused in self._refuse():
+            self._try(trial, refused, len(refused), ANSWERED, f"syncs refused from {effect} on, then answered, ")
         self.row.states = len(self._known)
         return self.row
+
+    def _refuse(self) -> Iterator[tuple[str, list[Entry]]]:
+        """Let the syncs from one on go wrong, ask once more, and yield what was done to the disk until the answer.
+
+        What it still has in memory is no excuse to tell the kubelet of what is not on the disk.
+        """
+        ref = self._scenario.ref
+        with self._bench.begun(self._scenario, self._operation) as session:
+            effects = session.record(self._operation, ref)
+        for number, effect in enumerate(effects):
+            if effect.startswith("fsync "):
+                with self._bench.begun(self._scenario, self._operation) as session:
+                    session.begin(self._operation, ref, Point(number, Moment.REFUSED))
+                    if isinstance(answer := session.child.hear(), dict):
+                        answer = session.call(self._operation, ref)
+                    assert not isinstance(answer, dict), answer
+                    yield effect, self._bench.node.journal.read()
 
     def _record(self) -> tuple[list[Entry], int]:
         """Return what is done to the disk where nobody dies, and where in that begins what is tried."""

@@ -1,3 +1,4 @@
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from dra_driver.errors import StateError
 from kubeletplugin.prepare.checkpoint import LOCK_FILE, Checkpoint
 from kubeletplugin.prepare.lock import claim_key
 from kubeletplugin.prepare.record import ClaimRecord, ClaimState, PreparedDevice, encode_record
+from tests.support.effect import refused_at, watched
 
 
 def a_record(uid: str = "uid-1", state: ClaimState = ClaimState.COMPLETED) -> ClaimRecord:
@@ -96,6 +98,17 @@ def test_a_record_that_cannot_be_written_is_not_remembered(tmp_path: Path) -> No
     with pytest.raises(StateError, match="claims"):
         checkpoint.write(a_record("uid-1"))
     assert checkpoint.list() == ()
+
+
+def test_a_record_that_a_power_cut_may_take_counts_as_started(tmp_path: Path) -> None:
+    """One that was written but for the last sync was told to the kubelet when it asked again."""
+    checkpoint = opened(tmp_path / "claims")
+    with watched(tmp_path) as effects:
+        checkpoint.write(a_record("uid-1"))
+    with watched(tmp_path, refused_at(len(effects.seen) - 1, errno.EIO)), pytest.raises(StateError):
+        checkpoint.write(a_record("uid-2"))
+    assert checkpoint.list() == (a_record("uid-1"), a_record("uid-2", ClaimState.STARTED))
+    assert opened(tmp_path / "claims").list() == (a_record("uid-1"), a_record("uid-2"))
 
 
 def test_a_file_in_the_place_of_the_directory_is_named(tmp_path: Path) -> None:
