@@ -346,6 +346,7 @@ def _mps_daemons(settings: Settings, client: ApiClient) -> PodDaemons | None:
         namespace=settings.mps_namespace,
         node_name=settings.node_name,
         image=settings.mps_image,
+        service_account=settings.mps_service_account,
         folders=settings.mps_folders,
         driver_root=settings.driver_root,
     )

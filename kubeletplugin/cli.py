@@ -19,6 +19,7 @@ from kubeletplugin.app import run_plugin
 from kubeletplugin.setting import (
     DEFAULT_DRIVER,
     DEFAULT_NAMESPACE,
+    DEFAULT_SERVICE_ACCOUNT,
     BackendName,
     Settings,
     SimulatedSettings,
@@ -101,6 +102,10 @@ def run(  # noqa: PLR0913  a flag each
         str, typer.Option(help="The image of MPS daemons; without one, no device is shared by MPS.")
     ] = "",
     mps_namespace: Annotated[str, typer.Option(help="The namespace of the Pods of MPS daemons.")] = DEFAULT_NAMESPACE,
+    mps_service_account: Annotated[
+        str,
+        typer.Option(help="The service account of these Pods, which pulls their image; they get no token of it."),
+    ] = DEFAULT_SERVICE_ACCOUNT,
     partitions: Annotated[
         PartitionMode,
         typer.Option(
@@ -163,6 +168,7 @@ def run(  # noqa: PLR0913  a flag each
         sharing_strategy_of=tuple(sharing_strategy_of or ()),
         mps_image=mps_image,
         mps_namespace=mps_namespace,
+        mps_service_account=mps_service_account,
         device_metadata=device_metadata,
         partitions=partitions,
         partitions_of=tuple(partitions_of or ()),

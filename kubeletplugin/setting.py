@@ -29,6 +29,7 @@ from kubeletplugin.sharing.mps_edits import MpsFolders
 
 DEFAULT_DRIVER = "accel.dra-driver.io"
 DEFAULT_NAMESPACE = "dra-driver"
+DEFAULT_SERVICE_ACCOUNT = "default"
 
 SLOTS_MAX = 10_000
 INTERVAL_MIN_S, INTERVAL_MAX_S = 0.01, 86_400
@@ -75,6 +76,7 @@ class Settings:
     sharing_strategy_of: tuple[str, ...] = ()
     mps_image: str = ""
     mps_namespace: str = DEFAULT_NAMESPACE
+    mps_service_account: str = DEFAULT_SERVICE_ACCOUNT
     device_metadata: bool = False
     partitions: PartitionMode = DEFAULT_PARTITION_MODE
     partitions_of: tuple[str, ...] = ()
@@ -204,3 +206,5 @@ def _policy_problems(settings: Settings) -> Iterator[str]:
     if Strategy.MPS.value in strategies and not settings.mps_image:
         yield "--mps-image: not given, want the image of MPS daemons for the strategy 'MPS'"
     yield from (f"--mps-namespace: {problem}" for problem in name.validate_dns_label(settings.mps_namespace))
+    account = settings.mps_service_account
+    yield from (f"--mps-service-account: {problem}" for problem in name.validate_dns_subdomain(account))

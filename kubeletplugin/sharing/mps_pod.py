@@ -93,6 +93,7 @@ class DaemonSettings:
     namespace: str
     node_name: str
     image: str
+    service_account: str = "default"
     folders: MpsFolders
     driver_root: Path = Path("/")
 
@@ -132,6 +133,7 @@ def build_pod(device: Device, backend: str, node_uid: str, settings: DaemonSetti
         # MPS looks for itself in the /proc of the driver's root, which is the host's.
         **({"hostPID": True} if backend != _SIMULATED else {}),
         "nodeName": settings.node_name,
+        "serviceAccountName": settings.service_account,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "priorityClassName": "system-node-critical",

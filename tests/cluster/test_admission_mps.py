@@ -30,7 +30,9 @@ FOLDERS = MpsFolders(pipes=Path("/var/lib/kubelet/plugins") / DRIVER / "mps", me
 
 
 def a_daemon(node: str = OWN, backend: str = "simulated") -> Manifest:
-    settings = DaemonSettings(namespace=NAMESPACE, node_name=node, image=BUSYBOX, folders=FOLDERS)
+    settings = DaemonSettings(
+        namespace=NAMESPACE, node_name=node, image=BUSYBOX, folders=FOLDERS, service_account="dra-mps-daemon"
+    )
     found: Manifest = json.loads(codec.encode(build_pod(a_device(), backend, "uid", settings)))
     return found
 
@@ -82,6 +84,9 @@ def _set(path: str, *, to: Any) -> Callable[[Manifest], None]:
         ),
         pytest.param(_set("spec.hostPID", to=True), "neither a namespace of the host", id="host"),
         pytest.param(_set("spec.automountServiceAccountToken", to=True), "service account's token", id="token"),
+        pytest.param(
+            _set("spec.serviceAccountName", to=SERVICE_ACCOUNT), "and the account dra-mps-daemon", id="account"
+        ),
         pytest.param(_set("spec.volumes.0.hostPath.path", to="/etc"), "has its folders below", id="folder"),
         pytest.param(
             _set("spec.volumes.0.hostPath.path", to=f"{FOLDERS.pipes}/../claims"),

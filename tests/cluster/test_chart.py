@@ -247,6 +247,15 @@ def test_what_clients_of_mps_daemons_leave_in_memory_is_within_reach(render: Ren
     assert any(f'startsWith("{path}/")' in each for each in find_values(policy, "expression"))
 
 
+def test_mps_daemons_have_an_account_that_pulls_their_image_and_may_do_nothing(render: Render) -> None:
+    manifests = render("mps.enabled=true", "imagePullSecrets[0].name=registry")
+    account = manifests["ServiceAccount", "dra-mps-daemon"]
+    assert (account["imagePullSecrets"], account["automountServiceAccountToken"]) == ([{"name": "registry"}], False)
+    assert "--mps-service-account=dra-mps-daemon" in container_of(manifests)["args"]
+    subjects = [subject for manifest in manifests.values() for subject in manifest.get("subjects", ())]
+    assert "dra-mps-daemon" not in {subject["name"] for subject in subjects}
+
+
 def test_a_profile_of_ones_own_reaches_the_plugin_as_it_was_written(helm: Helm, tmp_path: Path) -> None:
     profile, overrides = tmp_path / "profile.yaml", tmp_path / "overrides.yaml"
     profile.write_text(PROFILE)

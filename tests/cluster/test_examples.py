@@ -64,7 +64,8 @@ EXPECTED: Mapping[str, Mapping[str, int]] = {
 def plugins(cluster: Cluster) -> Iterator[dict[str, PluginProcess]]:
     values = ("mps.enabled=true", f"mps.image={BUSYBOX}")
     profiles = {"node-a": "a100x8", "node-b": "h100x8"}
-    with run_plugins(cluster, profiles, values, mps_image=BUSYBOX, mps_namespace=NAMESPACE) as plugins:
+    flags = {"mps_image": BUSYBOX, "mps_namespace": NAMESPACE, "mps_service_account": "dra-mps-daemon"}
+    with run_plugins(cluster, profiles, values, **flags) as plugins:
         yield plugins
 
 

@@ -25,6 +25,7 @@ from tests.cluster.scenario import (
 )
 
 PIPES = "/run/dra-driver/mps"
+MPS_ACCOUNT = "dra-mps-daemon"
 MEMORY = Path(f"/dev/shm/{DRIVER}-mps")
 
 
@@ -33,7 +34,12 @@ def plugin(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     """The only two cards of the cluster are shared by MPS."""
     profile = write_profile(tmp_path_factory.mktemp("sharing"), "h100x8", cards=2)
     values = ("mps.enabled=true", f"mps.image={BUSYBOX}")
-    flags = {"sharing_strategy": "MPS", "mps_image": BUSYBOX, "mps_namespace": NAMESPACE}
+    flags = {
+        "sharing_strategy": "MPS",
+        "mps_image": BUSYBOX,
+        "mps_namespace": NAMESPACE,
+        "mps_service_account": MPS_ACCOUNT,
+    }
     with run_plugins(cluster, {"node-a": str(profile)}, values, **flags) as plugins:
         yield plugins["node-a"]
 

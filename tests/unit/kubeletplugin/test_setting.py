@@ -72,3 +72,11 @@ def test_all_numbers_that_are_wrong_are_named_at_once() -> None:
         "--recovery-hold: inf seconds, want 0 to 31536000; "
         "--ignore-xids: -1, want a number of an XID, 1 to 1000000"
     )
+
+
+def test_names_of_what_mps_daemons_are_made_with_are_names() -> None:
+    validate_settings(settings(mps_namespace="dra-driver", mps_service_account="mps.example"))
+    with pytest.raises(SettingError) as caught:
+        validate_settings(settings(mps_namespace="a.b", mps_service_account="-"))
+    for flag in ("--mps-namespace: ", "--mps-service-account: "):
+        assert flag in str(caught.value)

@@ -71,6 +71,11 @@ device.driver == {{ .driver | quote }} && {{ get $conditions .like }}
 {{ .Values.kubeletDir }}/plugins/{{ .Values.driverName }}
 {{- end }}
 
+{{/* The account of MPS daemons, which may do nothing: it has the secrets to pull their image. */}}
+{{- define "dra-driver.mpsName" -}}
+dra-mps-daemon
+{{- end }}
+
 {{/* The folder with the memory that MPS daemons and their clients share. */}}
 {{- define "dra-driver.mpsMemoryDir" -}}
 /dev/shm/{{ .Values.driverName }}-mps

@@ -161,6 +161,19 @@ def test_a_plugin_killed_while_it_waits_for_a_daemon_leaves_no_doubt(tmp_path: P
     assert (node.daemons.running, node.backend.exclusive) == (set(), set())
 
 
+def test_a_plugin_killed_while_it_stops_a_daemon_leaves_none(tmp_path: Path) -> None:
+    node = Node(tmp_path, Strategy.MPS)
+    preparer = node.start()
+    prepare(preparer, "a")
+    node.daemons.trouble = Killed()
+    with pytest.raises(Killed):
+        preparer.unprepare(a_ref("a"))
+    preparer = node.start()
+    preparer.restore()
+    preparer.unprepare(a_ref("a"))
+    assert (node.daemons.running, node.backend.exclusive) == (set(), set())
+
+
 def test_a_daemon_that_cannot_be_stopped_is_stopped_the_next_time(tmp_path: Path) -> None:
     node = Node(tmp_path, Strategy.MPS)
     preparer = node.start()

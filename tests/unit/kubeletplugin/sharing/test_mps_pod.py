@@ -27,6 +27,7 @@ SETTINGS = DaemonSettings(
     image="registry.example/dra-driver:1",
     folders=MpsFolders(pipes=Path("/plugin/mps"), memory=Path("/memory")),
     driver_root=Path("/run/nvidia/driver"),
+    service_account="mps",
 )
 
 
@@ -47,7 +48,7 @@ def test_a_daemon_is_bound_to_its_node_and_goes_with_it() -> None:
         {"apiVersion": "v1", "kind": "Node", "name": NODE, "uid": "node-uid", "controller": True}
     ]
     assert pod["spec"]["restartPolicy"] == "Always"
-    assert pod["spec"]["automountServiceAccountToken"] is False
+    assert (pod["spec"]["serviceAccountName"], pod["spec"]["automountServiceAccountToken"]) == ("mps", False)
 
 
 def test_the_drivers_daemon_runs_in_the_drivers_root_with_one_device() -> None:
