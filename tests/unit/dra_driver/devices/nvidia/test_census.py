@@ -92,13 +92,30 @@ def test_it_is_over_after_a_boot(node: NvidiaNode) -> None:
     assert first_health(node.open()) is None
 
 
-def test_it_is_over_if_the_reset_that_the_driver_wanted_came_while_no_plugin_ran(node: NvidiaNode) -> None:
+@pytest.mark.parametrize(
+    "action",
+    [
+        pynvml.NVML_GPU_RECOVERY_ACTION_GPU_RESET,
+        pynvml.NVML_GPU_RECOVERY_ACTION_DRAIN_AND_RESET,
+        pynvml.NVML_GPU_RECOVERY_ACTION_BUS_RESET,
+    ],
+)
+def test_it_is_over_if_the_reset_that_the_driver_wanted_came_while_no_plugin_ran(node: NvidiaNode, action: int) -> None:
     backend = ail(node)
     gpu = node.machine.gpus[0]
-    gpu.recovery_action = pynvml.NVML_GPU_RECOVERY_ACTION_GPU_RESET
-    assert first_health(backend) == "needs-reset"
+    gpu.recovery_action = action
+    assert str(first_health(backend)).startswith("needs-")
     gpu.recovery_action = pynvml.NVML_GPU_RECOVERY_ACTION_NONE
     assert first_health(node.open()) is None
+
+
+def test_it_is_not_over_since_traffic_ended_that_the_driver_wanted_ended(node: NvidiaNode) -> None:
+    backend = ail(node)
+    gpu = node.machine.gpus[0]
+    gpu.recovery_action = pynvml.NVML_GPU_RECOVERY_ACTION_DRAIN_P2P
+    assert first_health(backend) == "needs-drain"
+    gpu.recovery_action = pynvml.NVML_GPU_RECOVERY_ACTION_NONE
+    assert first_health(backend) == "xid-48"
 
 
 def test_a_gpu_that_does_not_answer_until_it_is_reset_says_so_and_is_well_after(node: NvidiaNode) -> None:
