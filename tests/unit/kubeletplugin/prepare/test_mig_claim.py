@@ -112,3 +112,23 @@ def test_a_partition_of_a_claim_whose_record_is_gone_is_swept_and_an_administrat
     for _ in range(3):
         node.preparer.sweep()
     assert node.layout == [("3g.40gb", 4, 1)]
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["with it", "without it"])
+def test_a_partition_of_a_gpu_that_was_away_when_its_claim_ended_is_gone_once_it_is_back(
+    node: Node, *, there: bool
+) -> None:
+    node.prepare(node.name("1g.10gb", 0))
+    node.gpu.lost = True
+    node.preparer.unprepare(a_ref())
+    assert list((node.folder / "claims").glob("*.json")) == []
+    node.gpu.lost = False
+    if not there:
+        node.hardware.nvml.remove(node.gpu)
+        node.gpu.mig_enabled = node.gpu.mig_pending = False
+    node.restart()
+    for _ in range(3):
+        node.preparer.sweep()
+    node.prepare(node.device().name, "uid-2")
+    assert (node.layout, node.gpu.mig_enabled) == ([], False)
+    assert list((node.hardware.folder / "state/mig").glob("*.json")) == []
