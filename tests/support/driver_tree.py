@@ -76,7 +76,7 @@ class DriverTree:
         """Install a toolkit's program, on the host rather than in the driver's root."""
         file = self.host / path.lstrip("/")
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.touch()
+        file.touch(mode=0o755)
 
     def add_capability(self, path: str, minor: int) -> None:
         """Let the kernel have a MIG capability, such as `gpu0/mig/gi1`."""

@@ -80,7 +80,7 @@ def read_driver(root: DriverRoot) -> Driver:
         version=version,
         libraries=_read_libraries(root, (*folders, *(f"{folder}/vdpau" for folder in folders)), version),
         programs=tuple(program for program in programs if program is not None),
-        hook=next((hook for hook in _HOOKS if root.find_on_host(hook) is not None), None),
+        hook=next((hook for hook in _HOOKS if root.has_program(hook)), None),
     )
 
 

@@ -75,10 +75,10 @@ class DriverRoot:
         resolved = self.resolve(driver_path)
         return self._seen() / resolved.lstrip("/") if resolved is not None else None
 
-    def find_on_host(self, host_path: str) -> Path | None:
-        """Return the path by which this process opens what the host has there, below or beside the driver's root."""
+    def has_program(self, host_path: str) -> bool:
+        """Whether the host has a program there, below or beside the driver's root."""
         resolved = _resolve(self.host, host_path)
-        return self.host / resolved.lstrip("/") if resolved is not None else None
+        return resolved is not None and _is_program(self.host / resolved.lstrip("/"))
 
     def find_library(self, name: str) -> Path | None:
         """Return the path by which this process loads a library (`libnvidia-ml.so.1`), None if it is not there.
@@ -93,7 +93,7 @@ class DriverRoot:
     def find_program(self, name: str) -> str | None:
         """Return the driver's path of a program with its links followed, None if it is not there."""
         for folder in PROGRAM_FOLDERS:
-            if (found := self.find(f"{folder}/{name}")) is not None and os.access(found, os.X_OK) and found.is_file():
+            if (found := self.find(f"{folder}/{name}")) is not None and _is_program(found):
                 return self.resolve(f"{folder}/{name}")
         return None
 
@@ -136,6 +136,15 @@ class DriverRoot:
         """The driver's root as this process sees it. It may itself be a link on the host."""
         resolved = _resolve(self.host, str(self.path))
         return self.host / (resolved if resolved is not None else str(self.path)).lstrip("/")
+
+
+def _is_program(path: Path) -> bool:
+    """Whether it may be run where it stands: this process may see it through a mount that forbids it."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISREG(mode) and bool(mode & 0o111)
 
 
 def _is_loadable(path: Path) -> bool:

@@ -45,6 +45,21 @@ def test_programs_and_a_toolkits_hook_are_found_where_they_are(tmp_path: Path) -
     assert driver.hook == "/usr/local/nvidia/toolkit/nvidia-cdi-hook"
 
 
+@pytest.mark.parametrize("kind", ["a folder", "no program", "a link to nothing"])
+def test_what_only_has_the_name_of_a_toolkits_hook_is_none(tmp_path: Path, kind: str) -> None:
+    tree = DriverTree(tmp_path)
+    tree.add_libraries("/usr/lib64", "550.54.15")
+    hook = tree.host / "usr/bin/nvidia-cdi-hook"
+    match kind:
+        case "a folder":
+            hook.mkdir(parents=True)
+        case "no program":
+            tree.add_file("/usr/bin/nvidia-cdi-hook")
+        case _:
+            tree.add_link("/usr/bin/nvidia-cdi-hook", "/opt/gone")
+    assert read_driver(tree.root).hook is None
+
+
 def test_a_host_without_a_driver_is_told_of_the_flag(tmp_path: Path) -> None:
     tree = DriverTree(tmp_path, "/run/nvidia/driver")
     tree.add_hook("/usr/lib64/libcuda.so.1")
