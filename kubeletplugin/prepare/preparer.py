@@ -16,17 +16,17 @@ from dra_driver.errors import ClaimError, DeviceBusyError, DeviceError, DraError
 from kubeletplugin.catalog import Catalog
 from kubeletplugin.prepare.artifact import Artifacts
 from kubeletplugin.prepare.checkpoint import Checkpoint
-from kubeletplugin.prepare.entry import find_entry
 from kubeletplugin.prepare.holder import Holders
-from kubeletplugin.prepare.lock import claim_key, device_key
+from kubeletplugin.prepare.lock import claim_key
 from kubeletplugin.prepare.lost import UNKNOWN
 from kubeletplugin.prepare.mender import Mender
 from kubeletplugin.prepare.plan import plan_claim
 from kubeletplugin.prepare.record import ClaimRecord, ClaimRef, ClaimState, PreparedDevice
 from kubeletplugin.prepare.room import validate_room
+from kubeletplugin.prepare.setup import Setup, shares_devices
 from kubeletplugin.prepare.strategy import read_present
 from kubeletplugin.prepare.sweep import Sweeper
-from kubeletplugin.sharing.device_sharing import DEVICE_STRATEGIES, DeviceSharing
+from kubeletplugin.sharing.device_sharing import DeviceSharing
 
 log = structlog.get_logger(__name__)
 
@@ -71,13 +71,15 @@ class Preparer:
         self._checkpoint = checkpoint
         self._artifacts = artifacts
         self._catalog = catalog
-        self._sharing = sharing or DeviceSharing()
         self._boot_id = boot_id
-        self._generation = -1
-        self._holders = Holders(checkpoint, artifacts, pool=owned.pool, catalog=catalog)
-        self._mender = Mender(checkpoint=checkpoint, holders=self._holders, sharing=self._sharing, catalog=catalog)
+        sharing = sharing or DeviceSharing()
+        self._holders = holders = Holders(checkpoint, artifacts, pool=owned.pool, catalog=catalog)
+        self._setup = Setup(
+            checkpoint=checkpoint, artifacts=artifacts, holders=holders, sharing=sharing, catalog=catalog
+        )
+        self._mender = Mender(checkpoint=checkpoint, holders=holders, sharing=sharing, catalog=catalog)
         self._sweeper = Sweeper(
-            checkpoint=checkpoint, artifacts=artifacts, holders=self._holders, sharing=self._sharing, catalog=catalog
+            checkpoint=checkpoint, artifacts=artifacts, holders=holders, sharing=sharing, catalog=catalog
         )
 
     def find_prepared(self, ref: ClaimRef) -> ClaimRecord | None:
@@ -120,7 +122,7 @@ class Preparer:
             if record is None and (record := self._holders.read_lost(ref)) is not None:
                 with contextlib.suppress(StateError):  # a full disk: what is lost stays so until it is undone
                     self._checkpoint.write(record)
-            self._undo(ref.uid, record.devices if record is not None else ())
+            self._setup.undo(ref.uid, record.devices if record is not None else ())
 
     def restore(self) -> tuple[tuple[ClaimRef, ClaimError], ...]:
         """Put back what is missing of prepared claims, as after a reboot.
@@ -129,7 +131,7 @@ class Preparer:
         """
         errors: list[tuple[ClaimRef, ClaimError]] = []
         with self._checkpoint.owned():
-            records = sorted(self._checkpoint.list(), key=_shares_devices)  # those last that may wait for a daemon
+            records = sorted(self._checkpoint.list(), key=shares_devices)  # those last that may wait for a daemon
         for record in records:
             if record.state is not ClaimState.COMPLETED:
                 continue
@@ -139,7 +141,7 @@ class Preparer:
                 self.find_prepared(record.ref)
             except ClaimError as error:
                 errors.append((record.ref, error))
-        self._notice_others()
+        self._setup.notice_others()
         mended = self._mender.mend(record for record in records if record.state is ClaimState.COMPLETED)
         return tuple({**dict(mended), **dict(errors)}.items())
 
@@ -172,7 +174,7 @@ class Preparer:
         catalog = self._catalog()
         with self._undone_on_error(ref):
             started = self._reserve(ref, claim, catalog)
-            self._apply(started, catalog)
+            self._setup.apply(started, catalog)
             return self._complete(started)
 
     def _find_prepared(self, ref: ClaimRef) -> ClaimRecord | None:
@@ -180,14 +182,14 @@ class Preparer:
         if record is None or record.state is not ClaimState.COMPLETED:
             return None
         if not self._is_set_up(record):
-            self._apply(record, self._catalog())
+            self._setup.apply(record, self._catalog())
             record = self._complete(record)
             log.info("claim set up again after a reboot", claim=str(ref), claim_uid=ref.uid)
         elif not self._artifacts.is_complete(record):
-            self._apply(record, self._catalog())
+            self._setup.apply(record, self._catalog())
             log.info("claim restored", claim=str(ref), claim_uid=ref.uid)
-        elif _shares_devices(record):
-            self._apply_sharing(record, self._catalog())
+        elif shares_devices(record):
+            self._setup.apply_sharing(record, self._catalog())
         return record
 
     def _is_set_up(self, record: ClaimRecord) -> bool:
@@ -199,7 +201,7 @@ class Preparer:
         record = self._find(ref.uid)
         if record is None or {device.device for device in record.devices} <= set(self._results(claim)):
             return
-        self._undo(ref.uid, record.devices)
+        self._setup.undo(ref.uid, record.devices)
 
     def _results(self, claim: ResourceClaim) -> tuple[str, ...]:
         """The names of the devices that a claim has of this driver."""
@@ -247,30 +249,6 @@ class Preparer:
             self._holders.reload()
             validate_room(record.ref, record.devices, self._holders.find(wholes), catalog=catalog, slots=slots)
 
-    def _apply(self, record: ClaimRecord, catalog: Catalog) -> None:
-        for device in record.devices:
-            entry = find_entry(device, catalog)
-            if entry.partition is not None:
-                with self._checkpoint.locks.hold(device_key(entry.device.name)):
-                    entry.backend.apply_partition(entry.device, entry.partition)
-            elif not device.admin_access:
-                entry.backend.apply_whole(entry.device)
-        self._apply_sharing(record, catalog)
-        self._artifacts.write(record, catalog)
-
-    def _notice_others(self) -> None:
-        """Trust nothing that was set of devices once another process has worked on claims."""
-        if self._generation != self._checkpoint.generation:
-            self._generation = self._checkpoint.generation
-            self._sharing.forget()
-
-    def _apply_sharing(self, record: ClaimRecord, catalog: Catalog) -> None:
-        self._notice_others()
-        for device in record.devices:
-            if device.strategy in DEVICE_STRATEGIES:
-                with self._checkpoint.locks.hold(device_key(device.device)):
-                    self._sharing.apply(find_entry(device, catalog), device)
-
     def _complete(self, record: ClaimRecord) -> ClaimRecord:
         completed = msgspec.structs.replace(record, state=ClaimState.COMPLETED, boot_id=self._boot_id)
         self._checkpoint.write(completed)
@@ -284,47 +262,10 @@ class Preparer:
         except (DeviceError, StateError) as error:
             try:
                 record = self._find(ref.uid)
-                self._undo(ref.uid, record.devices if record is not None else ())
+                self._setup.undo(ref.uid, record.devices if record is not None else ())
             except DraError as second:
                 log.warning("claim half prepared", claim=str(ref), claim_uid=ref.uid, error=str(second))
             raise ClaimError(f"claim {ref}: {error}") from error
-
-    def _undo(self, uid: str, devices: tuple[PreparedDevice, ...]) -> None:
-        """Remove all that there may be of a claim, its record last, even one that is only on disk.
-
-        Who has a partition is looked up, and the claim stops to have it, while nobody else makes or removes one of the
-        same device: of two claims that have it by admin access, the last one takes it along.
-        """
-        self._artifacts.remove(uid)
-        partitions = {device.device: device for device in devices if device.parent is not None}
-        shared = {device.device: device for device in devices if device.strategy in DEVICE_STRATEGIES}
-        with contextlib.ExitStack() as held:
-            for whole in sorted({device.whole_device for device in (*partitions.values(), *shared.values())}):
-                held.enter_context(self._checkpoint.locks.hold(device_key(whole)))
-            for device in partitions.values():
-                self._undo_partition(device, uid)
-            for device in shared.values():
-                if not self._is_held(device, besides=uid, shared=True):
-                    self._sharing.undo(self._catalog().find(device.device), device)
-            self._checkpoint.remove(uid)
-        self._holders.forget(uid)
-
-    def _undo_partition(self, device: PreparedDevice, uid: str) -> None:
-        """Remove a partition, unless another claim still has it."""
-        entry = self._catalog().find(device.device)
-        if entry is None or entry.partition is None:
-            log.warning("partition gone", device=str(device), claim_uid=uid)
-        elif not self._is_held(device, besides=uid):
-            entry.backend.undo_partition(entry.device, entry.partition)
-
-    def _is_held(self, device: PreparedDevice, *, besides: str, shared: bool = False) -> bool:
-        strategy = device.strategy if shared else None
-        with self._checkpoint.owned():
-            return self._holders.is_held(device.device, device.whole_device, besides=besides, strategy=strategy)
-
-
-def _shares_devices(record: ClaimRecord) -> bool:
-    return any(device.strategy in DEVICE_STRATEGIES for device in record.devices)
 
 
 @contextlib.contextmanager
