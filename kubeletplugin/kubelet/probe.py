@@ -12,7 +12,7 @@ GET_INFO = "/pluginregistration.Registration/GetInfo"
 
 async def check_socket(path: Path, method: str) -> str | None:
     """Return None if the server behind the socket answers an empty request, else one line that says what it does."""
-    async with grpc.aio.insecure_channel(f"unix://{path}") as channel:
+    async with grpc.aio.insecure_channel(f"unix:{path}") as channel:
         call = channel.unary_unary(method, request_serializer=bytes, response_deserializer=bytes)
         try:
             await call(b"", timeout=TIMEOUT_S)

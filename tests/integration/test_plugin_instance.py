@@ -11,7 +11,10 @@ import pytest
 
 from dra_driver.errors import SettingError
 from kubeletplugin.kubelet.instance import Instance, hold_instance
-from kubeletplugin.kubelet.socket import remove_dead_sockets
+from kubeletplugin.kubelet.probe import GET_INFO, check_socket
+from kubeletplugin.kubelet.registration import Registration
+from kubeletplugin.kubelet.socket import remove_dead_sockets, serve_socket
+from kubeletplugin.kubelet.socket_name import SOCKET_PATH_LIMIT
 
 UIDS = [f"{number:032x}" for number in range(4)]
 
@@ -121,3 +124,10 @@ def test_only_sockets_that_nobody_listens_on_are_removed(short_path: Path) -> No
         removed = remove_dead_sockets(short_path, lambda name: name != "not ours")
         assert [each.name for each in removed] == ["dead"]
         assert {each.name for each in short_path.iterdir()} == {"alive", "busy", "file", "folder", "link", "not ours"}
+
+
+async def test_a_socket_may_have_the_longest_path_that_linux_takes(short_path: Path) -> None:
+    path = short_path / ("x" * (SOCKET_PATH_LIMIT - len(str(short_path)) - 1))
+    server = await serve_socket(path, Registration(driver="a.example.com", endpoint="/x").handlers())
+    assert await check_socket(path, GET_INFO) is None
+    await server.stop(None)
