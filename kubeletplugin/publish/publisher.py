@@ -107,7 +107,9 @@ class Publisher:
                 delay_s = self._handle(error)
                 if self._failures >= self._timing.patience:
                     self._turn.give_turn_back()
+                # A Node that is not there may come back at any time, and the watch tells.
                 await _wait_for(self._wake if isinstance(error, ApiNotFoundError) else self._changed, delay_s)
+                await asyncio.sleep(self._timing.gather_s)
                 continue
             self._failures = self._passing = 0
             if not self.ready.is_set():

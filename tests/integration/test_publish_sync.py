@@ -1,15 +1,18 @@
 """What is stored follows the devices, over restarts, changes by others and an API server that comes and goes."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dra_driver.devices.model import Device, Health
+from dra_driver.kube.backoff import Backoff
 from tests.support.api_fault import Fault
 from tests.support.api_server import TestApiServer
 from tests.support.builder import DRIVER, NODE, a_device, a_partitionable_device
 from tests.support.publishing import (
+    QUICK,
     a_node,
     a_publisher,
     device_names,
@@ -222,6 +225,19 @@ async def test_a_node_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> Non
         await until(lambda: running.metric("publish_total", result="error") >= 1)
         server.put("nodes", a_node())
         await running.ready()
+
+
+async def test_a_node_that_comes_back_late_is_noticed_at_once(server: TestApiServer, tmp_path: Path) -> None:
+    patient = replace(QUICK, retry=Backoff(initial_s=600, max_s=600))
+    async with a_publisher(server, tmp_path, patient) as running:
+        running.show(*wholes(1))
+        await running.ready()
+        await until(lambda: server.watches == 2)
+        server.remove("nodes", NODE)
+        running.show(*wholes(2))
+        await until(lambda: running.metric("publish_total", result="error") >= 1)
+        server.put("nodes", a_node())
+        await until(lambda: len(device_names(server)) == 2)
 
 
 @pytest.mark.parametrize(("method", "reason"), [("POST", "AlreadyExists"), ("PUT", "Conflict"), ("DELETE", "Conflict")])
