@@ -1,3 +1,4 @@
+import errno
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
@@ -9,26 +10,27 @@ from cdi import ContainerEdits
 from dra_driver.api.resource_v1 import ResourceClaim
 from dra_driver.devices.model import Device, Partition
 from dra_driver.errors import ClaimError
-from kubeletplugin.discovery import Discovery
 from kubeletplugin.kubelet.service import PluginService
 from kubeletplugin.metric import Metrics
-from kubeletplugin.prepare.artifact import Artifacts
-from kubeletplugin.prepare.checkpoint import Checkpoint
-from kubeletplugin.prepare.preparer import Owned, Preparer
 from kubeletplugin.prepare.record import ClaimRecord, ClaimRef
 from kubeletplugin.prepare.spec import Names
-from tests.support.builder import DRIVER, NODE, FakeBackend, a_claim, a_device, a_ref, a_result
+from tests.support.builder import DRIVER, FakeBackend, a_claim, a_device, a_ref, a_result
+from tests.support.prepare_node import open_preparer
 
 NAMES = Names(DRIVER)
 SOUND, ODD = a_device("GPU-0"), a_device("GPU-1")
 
 
 class OddBackend(FakeBackend):
-    """A backend with a bug that one device brings out."""
+    """A backend to which one device is too much."""
+
+    def __init__(self, problem: Exception) -> None:
+        super().__init__((SOUND, ODD))
+        self.problem = problem
 
     def render_edits(self, device: Device, partition: Partition | None) -> ContainerEdits:
         if device.name == ODD.name:
-            raise KeyError("minor")
+            raise self.problem
         return super().render_edits(device, partition)
 
 
@@ -74,12 +76,21 @@ def executor() -> Iterator[Executor]:
         yield executor
 
 
-async def test_a_bug_that_one_claim_brings_out_does_not_fail_the_others(tmp_path: Path, executor: Executor) -> None:
+@pytest.mark.parametrize(
+    ("problem", "told"),
+    [
+        pytest.param(KeyError("minor"), "unforeseen KeyError, see the plugin's log", id="bug"),
+        pytest.param(OSError(errno.EMFILE, ""), "too many open files", id="nothing left"),
+    ],
+)
+async def test_what_one_claim_brings_out_does_not_fail_the_others(
+    tmp_path: Path, executor: Executor, problem: Exception, told: str
+) -> None:
     good, bad = a_ref("uid-1"), a_ref("uid-2", "claim-2")
     claims = FakeClaims(a_claim(a_result(SOUND.name), ref=good), a_claim(a_result(ODD.name), ref=bad))
     events, statuses, registry = FakeEvents(), FakeStatuses(), CollectorRegistry()
     service = PluginService(
-        a_preparer(tmp_path),
+        open_preparer(tmp_path, OddBackend(problem)),
         names=NAMES,
         claims=claims,
         events=events,
@@ -90,7 +101,7 @@ async def test_a_bug_that_one_claim_brings_out_does_not_fail_the_others(tmp_path
     outcomes = await service.prepare([bad, good])
     assert isinstance(outcomes[good.uid], ClaimRecord)
     assert isinstance(outcomes[bad.uid], ClaimError)
-    text = "claim default/claim-2: unforeseen KeyError, see the plugin's log"
+    text = f"claim default/claim-2: {told}"
     assert str(outcomes[bad.uid]) == text
     assert events.told == [(bad.uid, "PrepareFailed", text)]
     assert registry.get_sample_value("dra_kubeletplugin_prepare_total", {"result": "error"}) == 1
@@ -102,7 +113,7 @@ async def test_a_bug_that_one_claim_brings_out_does_not_fail_the_others(tmp_path
 async def test_the_kubelet_hears_of_a_claim_that_others_keep_before_it_gives_up(
     tmp_path: Path, executor: Executor
 ) -> None:
-    ref, preparer, events = a_ref(), a_preparer(tmp_path), FakeEvents()
+    ref, preparer, events = a_ref(), open_preparer(tmp_path, FakeBackend((SOUND,))), FakeEvents()
     service = PluginService(
         preparer,
         names=NAMES,
@@ -119,16 +130,3 @@ async def test_the_kubelet_hears_of_a_claim_that_others_keep_before_it_gives_up(
     assert (type(outcome), str(outcome)) == (ClaimError, text)
     assert events.told == [(ref.uid, "UnprepareFailed", text)]
     assert await service.unprepare([ref]) == {ref.uid: None}
-
-
-def a_preparer(folder: Path) -> Preparer:
-    checkpoint = Checkpoint(folder / "claims")
-    checkpoint.read_all()
-    artifacts = Artifacts(names=NAMES, cdi_dir=folder / "cdi", shim_dir=folder / "shim")
-    artifacts.ensure_directories()
-    return Preparer(
-        Owned(driver=DRIVER, pool=NODE, slots=16),
-        checkpoint=checkpoint,
-        artifacts=artifacts,
-        catalog=Discovery([OddBackend((SOUND, ODD))]).current,
-    )
