@@ -54,6 +54,13 @@ def test_the_plugin_of_every_node_runs_as_its_own_account_and_publishes_its_devi
     assert {pool for pool, _ in found} == set(cluster.nodes)
 
 
+def test_the_plugin_of_every_node_hears_from_its_kubelet_what_pods_hold(cluster: Cluster) -> None:
+    for pod in cluster.list("pods", NAMESPACE):
+        log = cluster.pod_logs(pod["metadata"]["name"], NAMESPACE)
+        assert "pool published" in log
+        assert "pods' devices not known" not in log
+
+
 def test_a_selector_picks_the_device_and_the_container_sees_nothing_of_the_others(
     cluster: Cluster, workload: Workload
 ) -> None:
