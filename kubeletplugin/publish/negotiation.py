@@ -64,17 +64,18 @@ class Offering:
 
 async def read_terms(
     store: SliceStore,
-    offering: Offering,
+    build: Callable[[Terms], Pool],
     terms: Terms,
     choose: Callable[[Pool], Sequence[ResourceSlice]],
 ) -> Terms:
     """Return terms on which the API server takes the slices that `choose` picks from the pool, and keeps all of them.
 
-    Ends, since each round takes away a feature or a device. Raises ApiError.
+    `build` gives the pool that is possible on some terms. Ends, since each round takes away a feature or a device.
+    Raises ApiError.
     """
     while True:
         settled = terms
-        for item in choose(offering.build_pool(terms)):
+        for item in choose(build(terms)):
             settled = await _read_terms_of(store, item, settled)
         if (settled.features, settled.refusals) == (terms.features, terms.refusals):
             return settled

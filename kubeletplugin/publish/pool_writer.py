@@ -39,6 +39,7 @@ class PoolWriter:
         self._timing = timing
         self._published: Offering | None = None
         self._terms: Terms | None = None
+        self._built: tuple[Offering, Terms, Pool] | None = None
         self._written: dict[str, Written] = {}
         self._undeletable: set[str] = set()
 
@@ -57,7 +58,7 @@ class PoolWriter:
         seen = self._store.slices()
         if seen is None:
             return True
-        pool = offering.build_pool(self._terms)
+        pool = self._build_pool(offering, self._terms)
         return plan_sync(pool, self._as_sent(seen)).is_empty
 
     async def write(self, inventory: Inventory) -> bool:
@@ -74,8 +75,10 @@ class PoolWriter:
         while True:
             stored = self._as_sent(await self._store.list_slices())
             if not is_settled:
-                terms = await read_terms(self._store, offering, terms, partial(_writes, stored))
-            pool = offering.build_pool(terms)
+                terms = await read_terms(
+                    self._store, partial(self._build_pool, offering), terms, partial(_writes, stored)
+                )
+            pool = self._build_pool(offering, terms)
             plan = plan_sync(pool, stored)
             learnt = await self._apply(plan, terms)
             wrote = wrote or not plan.is_empty
@@ -91,7 +94,7 @@ class PoolWriter:
 
     async def _probe(self, offering: Offering) -> Terms:
         """Find out anew what the API server keeps and takes of all that there is."""
-        terms = await read_terms(self._store, offering, Terms(), lambda pool: pool.slices)
+        terms = await read_terms(self._store, partial(self._build_pool, offering), Terms(), lambda pool: pool.slices)
         narrowed = terms != Terms()
         period_s = self._timing.probe_s if narrowed else self._timing.recheck_s
         self.next_probe_s = _now_s() + jittered(period_s)
@@ -133,6 +136,12 @@ class PoolWriter:
 
     def _offering(self, inventory: Inventory) -> Offering:
         return Offering(inventory=inventory, owner=self.owner, shares=self._shares)
+
+    def _build_pool(self, offering: Offering, terms: Terms) -> Pool:
+        """Return the pool, built once: with many devices that takes a while, and each change of a slice asks for it."""
+        if self._built is None or self._built[:2] != (offering, terms):
+            self._built = offering, terms, offering.build_pool(terms)
+        return self._built[2]
 
     def _is_owner(self, node: NodeFacts | None) -> bool:
         """Whether slices are laid out for the Node as it was seen last; one that was not seen is no reason to act."""
