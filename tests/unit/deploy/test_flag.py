@@ -12,6 +12,7 @@ from controller.allocator.feature import GATES
 from dra_driver.devices.simulated import profile_names
 from dra_driver.log import LogFormat, LogLevel
 from kubeletplugin.cli import app
+from kubeletplugin.setting import HOLD_MAX_S, INTERVAL_MAX_S, INTERVAL_MIN_S, SLOTS_MAX, XID_MAX
 from tests.support.manifest import CHART
 
 DAEMONSET = (CHART / "templates" / "daemonset.yaml").read_text("utf-8")
@@ -55,3 +56,20 @@ def test_settings_of_the_log_are_words_that_the_plugin_knows(name: str) -> None:
 
 def test_a_simulated_profile_is_a_built_in_one_or_ones_own() -> None:
     assert SCHEMA["properties"]["simulated"]["properties"]["profile"]["enum"] == [*profile_names(), "custom"]
+
+
+@pytest.mark.parametrize(
+    ("value", "least", "most"),
+    [
+        (("slots",), 1, SLOTS_MAX),
+        (("discoveryIntervalSeconds",), INTERVAL_MIN_S, INTERVAL_MAX_S),
+        (("recoveryHoldSeconds",), 0, HOLD_MAX_S),
+        (("nvidia", "properties", "ignoreXids", "items"), 1, XID_MAX),
+    ],
+    ids=str,
+)
+def test_numbers_of_the_chart_are_those_that_the_plugin_takes(value: tuple[str, ...], least: float, most: int) -> None:
+    number = SCHEMA["properties"]
+    for part in value:
+        number = number[part]
+    assert (number["minimum"], number["maximum"]) == (least, most)
