@@ -22,6 +22,9 @@ _HOOKS: Final = (
 _APART: Final = ("libnvidia-nvvm70",)
 """Libraries of the driver that are numbered in their own way."""
 
+_ASKED_FOR: Final = {"libcuda": "libcuda.so", "libnvidia-opticalflow": "libnvidia-opticalflow.so"}
+"""Names that programs ask for and that not every installer makes, by library."""
+
 _GRAPHICS: Final = (
     "libEGL",
     "libGL",
@@ -46,7 +49,7 @@ _GRAPHICS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """A library file: its path in the driver's root, and the other names that lead to it."""
+    """A library file: its path in the driver's root, and the other names by which programs ask for it."""
 
     path: str
     links: tuple[str, ...] = ()
@@ -110,7 +113,7 @@ def _read_libraries(root: DriverRoot, folders: Sequence[str], version: str) -> t
             if path is not None and root.is_loadable(path):
                 found.setdefault(_name(path), path)
     stems = frozenset(map(_stem, found))
-    links: dict[str, set[str]] = {path: set() for path in found.values()}
+    links = {path: {_ASKED_FOR[_stem(name)]} if _stem(name) in _ASKED_FOR else set() for name, path in found.items()}
     for folder, name in names:
         path = root.resolve(f"{folder}/{name}") if _stem(name) in stems else None
         if path is not None and path in links and _name(path) != name and _stem(_name(path)) == _stem(name):

@@ -76,9 +76,10 @@ def _plain_mounts(root: DriverRoot, driver: Driver) -> Iterator[Mount]:
 
 
 def _names(library: Library, version: str) -> tuple[str, ...]:
-    """What programs ask for a library by: its links, its own name only where that is not the driver's version."""
+    """What programs ask for a library by: its links, and its own name where those are not enough."""
     own = _name(library.path)
-    return library.links if library.links and own.endswith(f".{version}") else (*library.links, own)
+    enough = any(".so." in link for link in library.links) and own.endswith(f".{version}")
+    return library.links if enough else (*library.links, own)
 
 
 def _mount(root: DriverRoot, path: str, container_path: str) -> Mount:

@@ -209,6 +209,16 @@ def test_a_library_that_is_numbered_in_its_own_way_is_given_by_all_its_names(tmp
     ]
 
 
+def test_names_that_not_every_installer_makes_are_given(tmp_path: Path) -> None:
+    tree = DriverTree(tmp_path)
+    red_hat(tree)
+    (tree.driver / "usr/lib64/libcuda.so").unlink()
+    tree.add_file(f"/usr/lib64/libnvidia-opticalflow.so.{VERSION}", ELF_64)
+    links = {each.path.rpartition("/")[2]: each.links for each in read_driver(tree.root).libraries}
+    assert links[f"libcuda.so.{VERSION}"] == ("libcuda.so", "libcuda.so.1")
+    assert links[f"libnvidia-opticalflow.so.{VERSION}"] == ("libnvidia-opticalflow.so",)
+
+
 @pytest.mark.parametrize(
     "target",
     ["libcuda.so.1", "/usr/lib64/libcuda.so.1", "../../../../../../../outside/libcuda.so.570.195.03", "gone"],
