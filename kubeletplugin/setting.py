@@ -34,7 +34,7 @@ DEFAULT_SERVICE_ACCOUNT = "default"
 SLOTS_MAX = 10_000
 INTERVAL_MIN_S, INTERVAL_MAX_S = 0.01, 86_400
 HOLD_MAX_S = 31_536_000
-XID_MAX = 1_000_000
+XID_MAX = 99_999
 
 _SHOWN_MAX = 24
 """So many digits of a number that is too large are enough."""

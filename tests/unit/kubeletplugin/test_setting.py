@@ -14,7 +14,7 @@ RANGES = {
     "--slots": (1, 10_000),
     "--discovery-interval": (0.01, 86_400),
     "--recovery-hold": (0, 31_536_000),
-    "--ignore-xids": (1, 1_000_000),
+    "--ignore-xids": (1, 99_999),
 }
 
 
@@ -70,7 +70,7 @@ def test_all_numbers_that_are_wrong_are_named_at_once() -> None:
         "--slots: 0 sharers of one device, want 1 to 10000; "
         "--discovery-interval: nan seconds, want 0.01 to 86400; "
         "--recovery-hold: inf seconds, want 0 to 31536000; "
-        "--ignore-xids: -1, want a number of an XID, 1 to 1000000"
+        "--ignore-xids: -1, want a number of an XID, 1 to 99999"
     )
 
 
