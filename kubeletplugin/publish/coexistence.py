@@ -80,6 +80,21 @@ def find_other_owners(
     return tuple(OtherOwner(vendor, name) for vendor, name in found if name is not None)
 
 
+def find_told_owners(slices: Iterable[ResourceSlice], *, driver: str) -> tuple[OtherOwner, ...]:
+    """Return whom the taints in slices of `driver` name, as a process before this one saw them; by vendor."""
+    told = {
+        attribute.string: taint.value
+        for item in slices
+        if item.spec.driver == driver
+        for device in item.spec.devices
+        for taint in device.taints
+        if taint.key == IN_USE_KEY and (attribute := device.attributes.get("vendor"))
+    }
+    names = ((vendor, others, told.get(vendor)) for vendor, others in sorted(OTHERS.items()))
+    found = ((vendor, _find(others, (name.replace("_", "/", 1),), (name,))) for vendor, others, name in names if name)
+    return tuple(OtherOwner(vendor, name) for vendor, name in found if name is not None)
+
+
 def _find(others: Others, resources: Iterable[str], drivers: Iterable[str]) -> str | None:
     served = (name for name in resources if any(fnmatchcase(name, pattern) for pattern in others.resources))
     return next(served, None) or next((name for name in drivers if name in others.drivers), None)

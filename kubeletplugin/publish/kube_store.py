@@ -13,7 +13,7 @@ from dra_driver.kube.cache import Cache
 from dra_driver.kube.client import ApiClient, Preconditions
 from dra_driver.kube.resource import NODES, RESOURCE_SLICES, Selection
 from dra_driver.kube.watch import Watch
-from kubeletplugin.publish.coexistence import OtherOwner, OwnerHold, find_other_owners
+from kubeletplugin.publish.coexistence import OtherOwner, OwnerHold, find_other_owners, find_told_owners
 from kubeletplugin.publish.store import HeldReader, NodeFacts
 
 
@@ -47,6 +47,7 @@ class KubeSliceStore:
         self._look_every_s = look_every_s
         self._held: frozenset[str] | None = None
         self._hold = OwnerHold(hold_s)
+        self._looked = False
 
     async def follow(self, notice: Callable[[], None], interrupted: Callable[[], None]) -> None:
         """Watch until cancelled."""
@@ -129,7 +130,9 @@ class KubeSliceStore:
         slices = self.slices()
         if slices is None:
             slices = await self.list_slices() if self._driver else ()
-        if self._held is None:
+        if self._driver and not self._looked:
+            self._looked = True
+            self._hold.settle(find_told_owners(slices, driver=self._driver), time.monotonic())
             await self._read_held()
         return self._facts(node, slices)
 

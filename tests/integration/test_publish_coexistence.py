@@ -122,6 +122,22 @@ async def test_what_pods_hold_is_as_it_was_while_the_kubelet_does_not_say(tmp_pa
             await until(lambda: list(owners(server).values()) == ["nvidia.com_gpu"] * 2)
 
 
+async def test_a_device_plugin_that_went_while_the_publisher_was_away_is_held_like_any_other(tmp_path: Path) -> None:
+    async with TestApiServer() as server:
+        allocatable(server, nvidia_com__gpu="1")
+        async with a_publisher(server, tmp_path) as running:
+            running.show(a_device("GPU-0"), HUAWEI)
+            await running.ready()
+        allocatable(server, nvidia_com__gpu="0")
+        before = len(writes(server))
+        async with a_publisher(server, tmp_path, hold_s=0.5) as running:
+            running.show(a_device("GPU-0"), HUAWEI)
+            await running.ready()
+            assert (len(writes(server)), running.reasons()) == (before, ["DevicesInUse"])
+            await until(lambda: not owners(server))
+            await until(lambda: running.reasons() == ["DevicesInUse", "DevicesNotInUse"])
+
+
 async def test_a_device_plugin_that_is_gone_for_a_moment_is_no_news(tmp_path: Path) -> None:
     async with TestApiServer() as server:
         allocatable(server, nvidia_com__gpu="1")

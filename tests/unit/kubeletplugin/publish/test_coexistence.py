@@ -1,10 +1,24 @@
 import pytest
+from msgspec.structs import replace
 
 from dra_driver.api.meta_v1 import ObjectMeta
 from dra_driver.api.name import validate_label_value
 from dra_driver.api.quantity import Quantity
-from dra_driver.api.resource_v1 import Device, ResourcePool, ResourceSlice, ResourceSliceSpec
-from kubeletplugin.publish.coexistence import OtherOwner, OwnerHold, find_other_owners
+from dra_driver.api.resource_v1 import (
+    Device,
+    DeviceAttribute,
+    DeviceTaint,
+    ResourcePool,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
+from kubeletplugin.publish.coexistence import (
+    IN_USE_KEY,
+    OtherOwner,
+    OwnerHold,
+    find_other_owners,
+    find_told_owners,
+)
 from tests.support.builder import DRIVER, NODE
 
 
@@ -69,6 +83,30 @@ def test_the_taint_is_valid(name: str) -> None:
     assert (taint.key, taint.effect) == ("dra-driver.io/in-use-by", "NoSchedule")
     assert taint.value
     assert not validate_label_value(taint.value)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        OtherOwner("nvidia", "nvidia.com/gpu"),
+        OtherOwner("nvidia", "gpu.nvidia.com"),
+        OtherOwner("amd", "amd.com/cpx_nps4"),
+    ],
+    ids=str,
+)
+def test_who_is_told_in_a_taint_is_found_again(other: OtherOwner) -> None:
+    plain = a_slice(DRIVER, "gpu-0", "gpu-1")
+    device = Device(name="gpu-2", attributes={"vendor": DeviceAttribute(string=other.vendor)}, taints=(other.taint,))
+    tainted = replace(plain, spec=replace(plain.spec, devices=(*plain.spec.devices, device)))
+    assert find_told_owners((plain, tainted), driver=DRIVER) == (other,)
+    assert find_told_owners((plain, tainted), driver="other.example.com") == ()
+
+
+def test_a_taint_that_names_nobody_who_could_serve_the_device_tells_of_nobody() -> None:
+    taint = DeviceTaint(key=IN_USE_KEY, value="somebody", effect="NoSchedule")
+    device = Device(name="gpu-2", attributes={"vendor": DeviceAttribute(string="nvidia")}, taints=(taint,))
+    plain = a_slice(DRIVER)
+    assert find_told_owners((replace(plain, spec=replace(plain.spec, devices=(device,))),), driver=DRIVER) == ()
 
 
 def test_who_is_gone_is_kept_for_a_while_counted_from_when_he_was_missed_first() -> None:
