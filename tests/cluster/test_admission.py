@@ -231,11 +231,13 @@ def test_it_reads_its_node_and_a_claim_and_tells_of_them(cluster: Cluster, token
     cluster.delete("event", "told")
 
 
-def an_allocated_claim(cluster: Cluster, workload: Workload, node: str) -> Manifest:
-    """Store a claim that is allocated on a node: a device of the plugin's driver and one of another."""
+def an_allocated_claim(cluster: Cluster, workload: Workload, node: str, devices: int = 1) -> Manifest:
+    """Store a claim that is allocated on a node: so many devices of the plugin's driver and of another."""
     workload.apply(a_claim("held"))
     results = [
-        {"request": "card", "driver": driver, "pool": node, "device": "gpu-0"} for driver in (DRIVER, OTHER_DRIVER)
+        {"request": "card", "driver": driver, "pool": node, "device": f"gpu-{index}"}
+        for driver in (DRIVER, OTHER_DRIVER)
+        for index in range(devices)
     ]
     terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]
     status = {"allocation": {"devices": {"results": results}, "nodeSelector": {"nodeSelectorTerms": terms}}}
@@ -252,8 +254,8 @@ def refused_status(cluster: Cluster, kubeconfig: Path, **status: object) -> str:
     return refusal(cluster, kubeconfig, "apply", *how, "--filename", "-", stdin=applied)
 
 
-def a_status(driver: str, node: str) -> Manifest:
-    return {"driver": driver, "pool": node, "device": "gpu-0", "data": {"uuid": "GPU-0"}}
+def a_status(driver: str, node: str, index: int = 0, uuid: str = "GPU-0") -> Manifest:
+    return {"driver": driver, "pool": node, "device": f"gpu-{index}", "data": {"uuid": uuid}}
 
 
 def test_it_tells_of_its_own_devices_in_claims_of_its_own_node(
@@ -289,8 +291,9 @@ def mighty(cluster: Cluster, token: Path) -> Iterator[Path]:
 
 def replaced_status(cluster: Cluster, kubeconfig: Path, version: str = "v1", **status: object) -> str:
     """Replace parts of the claim's status, and say why that is refused, if it is."""
-    merge = ("--subresource=status", "--type=merge", "--patch", json.dumps({"status": status}))
-    return refusal(cluster, kubeconfig, "patch", f"resourceclaims.{version}.resource.k8s.io", "held", *merge)
+    merge = ("--subresource=status", "--type=merge", "--patch-file=/dev/stdin")
+    kind, patch = f"resourceclaims.{version}.resource.k8s.io", json.dumps({"status": status})
+    return refusal(cluster, kubeconfig, "patch", kind, "held", *merge, stdin=patch)
 
 
 def tell(cluster: Cluster, *devices: Manifest) -> None:
@@ -330,6 +333,18 @@ def test_a_policy_keeps_it_off_everything_else_in_the_status(
     own = a_status(DRIVER, OWN)
     assert f"{only}reservedFor" in refused_status(cluster, mighty, devices=[own], reservedFor=[user])
     assert refused_status(cluster, mighty, devices=[own]) == ""
+
+
+def test_a_policy_can_afford_to_look_at_the_largest_status(cluster: Cluster, mighty: Path, workload: Workload) -> None:
+    most = 16  # of each of two drivers: 32 devices a claim, 10 KiB of data each
+    an_allocated_claim(cluster, workload, OWN, most)
+    long, other_long = "x" * 9000, "y" * 9000
+    others = [a_status(OTHER_DRIVER, OWN, index, long) for index in range(most)]
+    tell(cluster, *(a_status(DRIVER, OWN, index, long) for index in range(most)), *others)
+    own = [a_status(DRIVER, OWN, index, other_long) for index in range(most)]
+    assert refused_status(cluster, mighty, devices=own) == ""
+    changed = [a_status(OTHER_DRIVER, OWN, index, other_long) for index in range(most)]
+    assert f"not of {OTHER_DRIVER} {OWN}/gpu-0, " in refused_status(cluster, mighty, devices=[*own, *changed])
 
 
 def test_a_token_that_is_bound_to_no_node_tells_nothing_of_claims(
