@@ -22,7 +22,7 @@ def run_in_container(runtime: str, folder: Path, edits: ContainerEdits, command:
     Of the host the container gets the C library alone, in the files that the program at `like` is linked with.
     """
     root = folder / "rootfs"
-    root.mkdir(parents=True)
+    (root / "etc").mkdir(parents=True)
     for path in _read_linked(like):
         copy = root / path.lstrip("/")
         copy.parent.mkdir(parents=True, exist_ok=True)

@@ -84,12 +84,12 @@ def test_the_nodes_of_a_claim_are_those_that_the_host_has(node: Node, device: De
 
 
 def test_the_libraries_of_a_claim_can_be_loaded_and_are_of_one_version(node: Node, gpus: Gpus, device: Device) -> None:
-    mounts = {mount.container_path: mount.host_path for mount in node.prepare(device).mounts}
-    libraries = {Path(path).name: Path(host) for path, host in mounts.items() if ".so" in path}
-    assert {"libcuda.so.1", "libnvidia-ml.so.1"} <= set(libraries)
-    versions = {host.name.partition(".so.")[2] for name, host in libraries.items() if "nvvm" not in name}
+    files = {Path(mount.host_path) for mount in node.prepare(device).mounts if ".so." in mount.host_path}
+    libraries = {path.name.partition(".so.")[0]: path for path in files}
+    versions = {path.name.partition(".so.")[2] for name, path in libraries.items() if name != "libnvidia-nvvm70"}
     assert versions == {gpus.root.read_module_version()}
-    assert ctypes.CDLL(str(libraries["libcuda.so.1"])).cuInit is not None
+    assert "libnvidia-ml" in libraries
+    assert ctypes.CDLL(str(libraries["libcuda"])).cuInit is not None
 
 
 def test_a_container_sees_the_gpu_of_its_claim_and_no_other(node: Node, gpus: Gpus, device: Device) -> None:
