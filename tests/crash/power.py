@@ -29,10 +29,10 @@ class PowerCut:
     survivors: Survivors
 
 
-def find_cuts(node: Node, journal: list[Entry], since: int) -> Iterator[PowerCut]:
-    """Yield what a power cut may leave at each moment of a journal from `since` on."""
-    for number in range(since, len(journal) + 1):
-        where = _explain(journal, number, since)
+def find_cuts(node: Node, journal: list[Entry], moments: range) -> Iterator[PowerCut]:
+    """Yield what a power cut may leave at moments of a journal: before an entry of it, or after the last one."""
+    for number in moments:
+        where = _explain(journal, number)
         disk = Disk(journal[:number])
         for how, seed in ((Cut.NOTHING, ""), (Cut.NAMES, ""), *((Cut.SOME, str(each)) for each in range(SEEDS))):
             found = disk.cut(how, seed=f"{where} {seed}")
@@ -79,18 +79,18 @@ class PowerCuts:
         trial = Trial(self._bench.node, self._scenario, self._operation, clean)
         journal, since = self._record()
         self.row.points = len(journal) + 1 - since
-        self._try(trial, journal[:-1], since, ASKED)
-        self._try(trial, journal, len(journal), ANSWERED)
+        self._try(trial, journal, range(since, len(journal)), ASKED)
+        self._try_answered(trial, journal)
         killed = set()
         for number in range(since, len(journal)):
             left = Disk(journal[:number]).cut(Cut.ALL)
             if (state := find_state(left)) not in killed:
                 killed.add(state)
                 answered = self._answer(left, journal[:number])
-                before = f"killed {_explain(journal, number, since)}, answered by the next process, "
-                self._try(trial, answered, len(answered), ANSWERED, before)
+                before = f"killed {_explain(journal, number)}, answered by the next process, "
+                self._try_answered(trial, answered, before)
         for effect, refused in self._refuse():
-            self._try(trial, refused, len(refused), ANSWERED, f"syncs refused from {effect} on, then answered, ")
+            self._try_answered(trial, refused, f"syncs refused from {effect} on, then answered, ")
         self.row.states = len(self._known)
         return self.row
 
@@ -132,10 +132,13 @@ class PowerCuts:
             assert not isinstance(answer, dict), answer
         return node.journal.read()
 
+    def _try_answered(self, trial: Trial, journal: list[Entry], before: str = "") -> None:
+        self._try(trial, journal, range(len(journal), len(journal) + 1), ANSWERED, before)
+
     def _try(
-        self, trial: Trial, journal: list[Entry], since: int, recoveries: dict[str, Recovery], before: str = ""
+        self, trial: Trial, journal: list[Entry], moments: range, recoveries: dict[str, Recovery], before: str = ""
     ) -> None:
-        for cut in find_cuts(trial.node, journal, since):
+        for cut in find_cuts(trial.node, journal, moments):
             if (state := (recoveries is ANSWERED, find_state(cut.survivors))) in self._known:
                 continue
             self._known.add(state)
@@ -147,10 +150,10 @@ class PowerCuts:
                 self.row.problems += (f"{where}: {problem}" for problem in find_problems(trial, recovery))
 
 
-def _explain(journal: list[Entry], number: int, since: int) -> str:
+def _explain(journal: list[Entry], number: int) -> str:
     if number == len(journal):
         return "after the last effect"
-    return f"before {journal[number].action} {journal[number].path} (#{number - since})"
+    return f"before {journal[number].action} {journal[number].path} (#{number})"
 
 
 def run_start(bench: Bench) -> Row:
@@ -166,7 +169,7 @@ def run_start(bench: Bench) -> Row:
     clean = start.read_clean()
     row.points = len(journal) + 1 - since
     known = set()
-    for cut in find_cuts(node, journal, since):
+    for cut in find_cuts(node, journal, range(since, len(journal) + 1)):
         if (state := find_state(cut.survivors)) in known:
             continue
         known.add(state)
