@@ -5,9 +5,12 @@ one before would keep that thread, and could also go on long after the kubelet h
 """
 
 import asyncio
+import threading
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from typing import TypeVar
+
+from kubeletplugin.background import NO_THREAD
 
 _T = TypeVar("_T")
 
@@ -27,13 +30,27 @@ class ClaimThreads:
         loop = asyncio.get_running_loop()
         while (busy := self._busy.get(uid)) is not None:
             await asyncio.wait([busy])
-        job = self._executor.submit(act, *args)
+        job = self._submit(act, *args)
         self._busy[uid] = loop.create_future()
         job.add_done_callback(lambda _: loop.call_soon_threadsafe(self._end, uid))
         try:
             return await asyncio.shield(asyncio.wrap_future(job))
         except asyncio.CancelledError:
             job.cancel()
+            raise
+
+    def _submit(self, act: Callable[..., _T], *args: object) -> Future[_T]:
+        given_up = threading.Event()
+
+        def work() -> _T:
+            if given_up.is_set():
+                raise RuntimeError(NO_THREAD)
+            return act(*args)
+
+        try:
+            return self._executor.submit(work)
+        except RuntimeError:
+            given_up.set()  # no thread could be started, but it waits for one that is there, and nobody for it
             raise
 
     def _end(self, uid: str) -> None:

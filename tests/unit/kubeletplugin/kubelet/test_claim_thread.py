@@ -1,11 +1,14 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any
 
 import pytest
 
+from kubeletplugin.background import NO_THREAD
 from kubeletplugin.kubelet.claim_thread import ClaimThreads
 from tests.support.wait import until
 
@@ -102,3 +105,23 @@ async def test_work_that_was_given_up_keeps_its_claim_busy_until_it_ends(
     released.set()
     await last
     assert done == ["prepared", "unprepared"]
+
+
+async def test_what_found_no_thread_is_not_done_later_either() -> None:
+    class Exhausted(Executor):
+        """Takes work as Python's does where no thread can be started: it queues it, and raises."""
+
+        def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+            queued.append(partial(fn, *args, **kwargs))
+            raise RuntimeError(NO_THREAD)
+
+    queued: list[Callable[[], object]] = []
+    done: list[str] = []
+    threads = ClaimThreads(Exhausted())
+    for _ in range(2):  # nor does the claim stay busy
+        with pytest.raises(RuntimeError, match=NO_THREAD):
+            await threads.run("uid-1", done.append, "prepared")
+    for work in queued:
+        with contextlib.suppress(RuntimeError):
+            work()
+    assert done == []
