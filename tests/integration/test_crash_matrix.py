@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 PARTS = {
     "7": "unprepare several devices",
-    "9,10,25": "unprepare admin access, start after an update, power cut, start after a reboot",
+    "9,10": "unprepare admin access, start after an update",
     "12,16": "publish for the first time, power cut, unprepare a whole device",
     "15": "power cut, prepare a whole device",
 }
