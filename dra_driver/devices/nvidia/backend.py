@@ -21,7 +21,7 @@ from dra_driver.devices.nvidia.mig import Mig
 from dra_driver.devices.nvidia.mig_note import MigNotes
 from dra_driver.devices.nvidia.node import MigInstance
 from dra_driver.devices.nvidia.nvml_error import explain_nvml_error
-from dra_driver.devices.nvidia.reader import read_undriven
+from dra_driver.devices.nvidia.reader import read_binding, read_undriven
 from dra_driver.devices.nvidia.time_slice import NvidiaSmi
 from dra_driver.devices.nvidia.xid_note import XidNotes
 from dra_driver.devices.partitioning import PartitionPolicy
@@ -147,9 +147,12 @@ class NvidiaBackend:
             raise DeviceError(f"device {device.name}: {self._library.absence}")
         yield self._find_mig(nvml)
 
+    def _read_binding(self, device: Device) -> int | None:
+        return read_binding(self._host.sysfs, device.pci_bus_id) if device.pci_bus_id is not None else None
+
     def _find_mig(self, nvml: Any) -> Mig:
         if self._mig is None:
-            self._mig = Mig(nvml, self._notes, self._policy, pause=self._xids.paused)
+            self._mig = Mig(nvml, self._notes, self._policy, pause=self._xids.paused, read_binding=self._read_binding)
         return self._mig
 
     def _cut(self, mig: Mig, devices: tuple[Device, ...]) -> tuple[tuple[Device, ...], tuple[LeftOut, ...]]:

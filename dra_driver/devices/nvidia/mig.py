@@ -11,7 +11,7 @@ resets nothing: in MIG mode they are offered in partitions, else whole. So is a 
 import contextlib
 import ctypes
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import pynvml
@@ -41,6 +41,9 @@ from dra_driver.errors import DeviceError, StateError
 
 log = structlog.get_logger(__name__)
 
+ReadBinding = Callable[[Device], int | None]
+"""Reads which time the kernel's driver took a GPU on; None where that is not known."""
+
 
 class Mig:
     """The MIG partitions of a node's GPUs. Methods may be called from several threads and processes at once.
@@ -50,8 +53,15 @@ class Mig:
     """
 
     def __init__(
-        self, nvml: Library, notes: MigNotes, policy: PartitionPolicy, *, pause: Pause = contextlib.nullcontext
+        self,
+        nvml: Library,
+        notes: MigNotes,
+        policy: PartitionPolicy,
+        *,
+        pause: Pause = contextlib.nullcontext,
+        read_binding: ReadBinding = lambda _device: None,
     ) -> None:
+        self._read_binding = read_binding
         self._nvml = nvml
         self._notes = notes
         self._policy = policy
@@ -69,6 +79,9 @@ class Mig:
             enabled = read_mig_enabled(self._nvml, gpu)
             if enabled is None:
                 return device, ()
+            if not self._notes.is_current(device.name, self._read_binding(device)):
+                with self._locked(device):
+                    pass
             self._forget_left(device, gpu)
             left_out: tuple[LeftOut, ...] = ()
             if enabled:
@@ -81,7 +94,7 @@ class Mig:
     def apply(self, device: Device, partition: Partition) -> None:
         """Make a partition: GPU instance and compute instance. Done already is success, half done is finished."""
         name = device.partition_name(partition)
-        with device_errors(f"partition {name}"), self._notes.locked():
+        with device_errors(f"partition {name}"), self._locked(device):
             gpu = self._find_gpu(device)
             with self._switch.held_on(device, gpu, self._has_instances):
                 gpu = self._find_gpu(device)  # once more: the switch may have changed it
@@ -90,14 +103,18 @@ class Mig:
     def undo(self, device: Device, partition: Partition) -> None:
         """Remove a partition that `apply` made, or began to. Gone already, or not ours, is success.
 
-        So is a GPU that does not answer: should it come back with the partition, that is still known for ours.
+        So is a GPU that is away: should it come back with the partition, that is still known for ours.
         """
         name = device.partition_name(partition)
-        with device_errors(f"partition {name}"), self._notes.locked():
+        with device_errors(f"partition {name}"), self._locked(device):
             ours = self._notes.find(name) is not None
             if not ours and self._notes.find(device.name) is None:
                 return
-            gpu = self._find_gpu_or_none(device)
+            try:
+                gpu = self._find_gpu_or_none(device)
+            except pynvml.NVMLError_GpuIsLost:
+                self._notes.remove(name)  # it comes back from a reset only, and that without instances
+                return
             if ours and not self._try_undo_instance(device, gpu, partition):
                 self._notes.leave(name)
                 return
@@ -107,7 +124,7 @@ class Mig:
 
     def apply_whole(self, device: Device) -> None:
         """Make a GPU usable whole: MIG mode goes off, if this driver switched it on. Off already is success."""
-        with device_errors(f"device {device.name}"), self._notes.locked():
+        with device_errors(f"device {device.name}"), self._locked(device):
             gpu = self._find_gpu(device)
             enabled = read_mig_enabled(self._nvml, gpu)
             if enabled is False:
@@ -164,11 +181,18 @@ class Mig:
             tuple(left_out),
         )
 
+    @contextlib.contextmanager
+    def _locked(self, device: Device) -> Iterator[None]:
+        """Hold the notes, those of a device without what was before the kernel's driver took it on."""
+        with self._notes.locked():
+            self._notes.renew(device.name, self._read_binding(device))
+            yield
+
     def _forget_left(self, device: Device, gpu: Handle) -> None:
         """Drop the notes of what is left, and of which the GPU has nothing."""
         if not self._notes.find_left(f"{device.name}-"):
             return
-        with self._notes.locked():
+        with self._locked(device):
             left = self._notes.find_left(f"{device.name}-")
             enabled = read_mig_enabled(self._nvml, gpu)
             _, placements = self._find_placements(device, gpu)
@@ -296,7 +320,7 @@ class Mig:
         return self._nvml.nvmlDeviceGetHandleByUUID(device.uuid or device.identity)
 
     def _find_gpu_or_none(self, device: Device) -> Handle | None:
-        """The GPU; None if it is gone, and its instances with it."""
-        with contextlib.suppress(pynvml.NVMLError_NotFound, pynvml.NVMLError_GpuIsLost):
+        """The GPU; None if the library knows of none, as while it is out of the machine, or hidden from the plugin."""
+        with contextlib.suppress(pynvml.NVMLError_NotFound):
             return self._find_gpu(device)
         return None

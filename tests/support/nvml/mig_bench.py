@@ -64,6 +64,7 @@ class MigBench:
         self.nvml.nvmlInit()
         self.directory = directory
         self.boot_id: str | None = "boot-1"
+        self.binding: int | None = None
         self.mode = mode
         self.watches = False
         self.mig = self.restart()
@@ -96,7 +97,13 @@ class MigBench:
         return self.gpu.mig_enabled, self.gpu.mig_pending
 
     def restart(self) -> Mig:
-        self.mig = Mig(self.nvml, self.open_notes(), PartitionPolicy(default=self.mode), pause=self._pause)
+        self.mig = Mig(
+            self.nvml,
+            self.open_notes(),
+            PartitionPolicy(default=self.mode),
+            pause=self._pause,
+            read_binding=lambda _device: self.binding,
+        )
         return self.mig
 
     def watch(self) -> None:

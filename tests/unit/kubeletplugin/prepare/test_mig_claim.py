@@ -119,11 +119,12 @@ def test_a_partition_of_a_gpu_that_was_away_when_its_claim_ended_is_gone_once_it
     node: Node, *, there: bool
 ) -> None:
     node.prepare(node.name("1g.10gb", 0))
-    node.gpu.lost = True
+    gpu = node.hardware.machine.gpus.pop(0)
     node.preparer.unprepare(a_ref())
     assert list((node.folder / "claims").glob("*.json")) == []
-    node.gpu.lost = False
+    node.hardware.machine.gpus.insert(0, gpu)
     if not there:
+        node.hardware.bind(gpu)
         node.hardware.nvml.remove(node.gpu)
         node.gpu.mig_enabled = node.gpu.mig_pending = False
     node.restart()

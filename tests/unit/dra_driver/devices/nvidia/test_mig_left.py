@@ -16,7 +16,7 @@ from tests.support.nvml.mig_bench import MigBench
 DENIALS = (
     pynvml.NVML_ERROR_NOT_FOUND,
     pynvml.NVML_ERROR_NOT_SUPPORTED,
-    pynvml.NVML_ERROR_GPU_IS_LOST,
+    pynvml.NVML_ERROR_INVALID_ARGUMENT,
 )
 """What the library answers for what is not there, and may answer for what is."""
 
@@ -29,22 +29,19 @@ class Absence:
         self.kind = kind
 
     def begin(self) -> None:
-        if self.kind == "lost":
-            self.bench.gpu.lost = True
-        elif self.kind == "pulled":
+        if self.kind == "pulled":
             self.bench.nvml.machine.gpus.remove(self.bench.gpu)
         else:
             self.bench.nvml.fail(self.kind, pynvml.NVML_ERROR_NOT_SUPPORTED)
 
     def end(self) -> None:
-        self.bench.gpu.lost = False
         if self.bench.gpu not in self.bench.nvml.machine.gpus:
             self.bench.nvml.machine.gpus.append(self.bench.gpu)
         self.bench.nvml.mend()
         self.bench.restart()
 
 
-@pytest.fixture(params=["lost", "pulled", "nvmlDeviceGetMigMode", "nvmlDeviceGetGpuInstanceProfileInfo"])
+@pytest.fixture(params=["pulled", "nvmlDeviceGetMigMode", "nvmlDeviceGetGpuInstanceProfileInfo"])
 def absence(request: pytest.FixtureRequest, bench: MigBench) -> Absence:
     return Absence(bench, request.param)
 
@@ -160,3 +157,45 @@ def test_whatever_is_denied_once_nothing_is_lost_to_an_administrator(tmp_path: P
             [],
         ), denial
     assert count > 100
+
+
+def test_what_a_gpu_has_that_was_lost_is_not_ours(bench: MigBench) -> None:
+    """It comes back from a reset only, and so without what we made."""
+    partition = bench.partition()
+    bench.mig.apply(bench.device, partition)
+    bench.gpu.lost = True
+    for _ in range(2):
+        bench.mig.undo(bench.device, partition)
+    for call in (bench.mig.apply, bench.mig.find):
+        with pytest.raises(DeviceError):
+            call(bench.device, partition)
+    bench.nvml.remove(bench.gpu)
+    bench.gpu.lost, bench.gpu.mig_enabled, bench.gpu.mig_pending = False, True, True
+    bench.nvml.make(bench.gpu, "1g.10gb", 0)
+    assert bench.existing == [("1g.10gb", 0, True, True)]
+    sweep(bench) if bench.gpu.mig_needs_reset else None
+    assert bench.layout == [("1g.10gb", 0, 1)]
+
+
+def test_what_a_gpu_has_after_the_kernels_driver_took_it_on_anew_is_not_ours(bench: MigBench) -> None:
+    """The module was loaded again, say, to update the driver, and somebody made the same partitions as before."""
+    partition = bench.partition()
+    bench.binding = 1
+    bench.mig.apply(bench.device, partition)
+    bench.restart()
+    assert bench.existing == [("1g.10gb", 0, False, True)]
+    bench.binding = 2
+    assert bench.existing == [("1g.10gb", 0, True, True)]
+    assert bench.notes() == []
+    bench.mig.undo(bench.device, partition)
+    assert bench.layout == [("1g.10gb", 0, 1)]
+
+
+def test_a_gpu_that_cannot_tell_its_binding_keeps_what_is_noted(bench: MigBench) -> None:
+    partition = bench.partition()
+    bench.binding = 1
+    bench.mig.apply(bench.device, partition)
+    bench.binding = None
+    assert bench.existing == [("1g.10gb", 0, False, True)]
+    bench.binding = 1
+    assert bench.existing == [("1g.10gb", 0, False, True)]

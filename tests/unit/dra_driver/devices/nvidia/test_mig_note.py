@@ -48,6 +48,22 @@ def test_what_is_left_is_found_by_the_beginning_of_its_name(tmp_path: Path) -> N
     assert MigNotes(tmp_path / "gone", boot_id="one").find_left("gpu-1-") == frozenset()
 
 
+def test_what_is_noted_of_a_gpu_ends_with_its_binding(tmp_path: Path) -> None:
+    notes = MigNotes(tmp_path, boot_id="one")
+    notes.renew("gpu-1", 7)
+    for name in ("gpu-1", "gpu-1-a", "gpu-10-a", "gpu-2"):
+        notes.write(name)
+    for binding in (7, None):
+        notes.renew("gpu-1", binding)
+        assert notes.is_current("gpu-1", binding)
+        assert notes.find("gpu-1-a") is not None
+    assert not notes.is_current("gpu-1", 8)
+    notes.renew("gpu-1", 8)
+    assert [name for name in ("gpu-1", "gpu-1-a", "gpu-10-a", "gpu-2") if notes.find(name)] == ["gpu-10-a", "gpu-2"]
+    assert notes.is_current("gpu-1", 8)
+    assert MigNotes(tmp_path, boot_id="two").is_current("gpu-1", 9)
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[]", b'{"boot": 1}', b'{"uuid": "MIG-1"}'])
 def test_a_note_that_cannot_be_understood_is_none(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "gpu-1.json").write_bytes(content)
