@@ -118,16 +118,15 @@ def test_a_device_that_a_pod_has_of_a_device_plugin_is_given_to_no_other_until_t
     assert owners(plugin) == []
 
 
-def test_a_kubelet_that_starts_anew_and_counts_nothing_yet_frees_no_device(cluster: Cluster) -> None:
-    node = "node-b"
+def test_a_kubelet_that_starts_anew_and_counts_nothing_yet_frees_no_device(plugin: PluginProcess) -> None:
+    cluster, node = plugin.cluster, "node-b"
     with (
-        run_plugins(cluster, {node: "h100x8"}, recovery_hold=120) as plugins,
+        PluginProcess(cluster, node, "h100x8", recovery_hold=120) as patient,
         run_device_plugin(cluster, node, RESOURCE, 8) as device_plugin,
     ):
-        plugin = plugins[node]
-        cluster.wait_for("taints", lambda: owners(plugin) == [COUNTED] * 8)
+        cluster.wait_for("taints", lambda: owners(patient) == [COUNTED] * 8)
         device_plugin.kill()
-        plugin.node.kubelet.restart()
-        cluster.wait_for("the kubelet to count none", lambda: counted(plugin) == "0")
-        plugin.override({"added": 1})
-        cluster.wait_for("one device more, tainted", lambda: owners(plugin) == [COUNTED] * 9)
+        patient.node.kubelet.restart()
+        cluster.wait_for("the kubelet to count none", lambda: counted(patient) == "0")
+        patient.override({"added": 1})
+        cluster.wait_for("one device more, tainted", lambda: owners(patient) == [COUNTED] * 9)
