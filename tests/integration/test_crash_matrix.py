@@ -26,7 +26,7 @@ child.close()
 """
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_whatever_follows_a_death_ends_as_if_nobody_had_died() -> None:
     runs = [
         subprocess.Popen(
