@@ -54,14 +54,15 @@ lock: $(VENV)/.installed ## Lock the versions and hashes of all dependencies ane
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --upgrade pyproject.toml --group dev -o requirements-dev.txt
 
 proto: $(VENV)/.installed ## Generate the Python side of the gRPC contracts
-	$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. kubeletplugin/proto/*.proto
+	$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. kubeletplugin/proto/*.proto tests/cluster/proto/*.proto
 
 docs: $(VENV)/.installed ## Generate the reference pages from the code
 	$(BIN)/python -m docs.generate
 
-benchmark: $(VENV)/.installed ## Measure prepare, selectors, allocation, a large cluster, the controller (Go, root)
+benchmark: $(VENV)/.installed ## Measure prepare, start, selectors, allocation, a large cluster, the controller (Go, root)
 	$(BIN)/python -m benchmarks.prepare
 	$(BIN)/python -m benchmarks.soak
+	$(BIN)/python -m benchmarks.start
 	$(BIN)/python -m benchmarks.selector
 	$(BIN)/python -m benchmarks.allocation
 	$(BIN)/python -m benchmarks.fleet
