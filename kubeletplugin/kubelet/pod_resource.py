@@ -8,12 +8,16 @@ from pathlib import Path
 
 import grpc.aio
 import structlog
+from google.protobuf.message import DecodeError
 
 from kubeletplugin.proto import podresources_v1_pb2 as podresources
 
 log = structlog.get_logger(__name__)
 
 TIMEOUT_S = 5.0
+
+ANSWER_MAX = 1 << 24
+"""The bytes of the longest answer that is taken: as many as the kubelet's own client takes."""
 
 _LIST = "/v1.PodResourcesLister/List"
 
@@ -27,16 +31,21 @@ class PodResources:
 
     async def read_held(self) -> frozenset[str] | None:
         """Return the names of the extended resources that Pods hold; None if the kubelet does not say."""
-        async with grpc.aio.insecure_channel(f"unix://{self._socket}") as channel:
+        options = (("grpc.max_receive_message_length", ANSWER_MAX),)
+        async with grpc.aio.insecure_channel(f"unix://{self._socket}", options=options) as channel:
             call = channel.unary_unary(
                 _LIST,
                 request_serializer=podresources.ListPodResourcesRequest.SerializeToString,
-                response_deserializer=podresources.ListPodResourcesResponse.FromString,
+                response_deserializer=bytes,  # gRPC makes None of what it cannot decode
             )
             try:
-                answer = await call(podresources.ListPodResourcesRequest(), timeout=TIMEOUT_S)
+                data = await call(podresources.ListPodResourcesRequest(), timeout=TIMEOUT_S)
+                answer = podresources.ListPodResourcesResponse.FromString(data)
             except grpc.aio.AioRpcError as error:
                 self._tell(answers=False, problem=error.code().name.lower())
+                return None
+            except DecodeError as error:
+                self._tell(answers=False, problem=str(error).lower())
                 return None
         self._tell(answers=True)
         return frozenset(
