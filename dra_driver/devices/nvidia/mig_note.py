@@ -118,5 +118,5 @@ def _read(path: Path, kind: type[T]) -> T | None:
         return None
     except OSError as error:
         raise StateError(f"{path}: {explain_os_error(error)}") from error
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None  # never half written but by a power cut, and that ended the instance, too

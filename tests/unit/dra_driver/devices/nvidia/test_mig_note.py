@@ -64,7 +64,9 @@ def test_what_is_noted_of_a_gpu_ends_with_its_binding(tmp_path: Path) -> None:
     assert MigNotes(tmp_path, boot_id="two").is_current("gpu-1", 9)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[]", b'{"boot": 1}', b'{"uuid": "MIG-1"}'])
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"\xff", b"[]", b'{"boot": 1}', b'{"uuid": "MIG-1"}', b'{"deep": ' + b"[" * 100_000]
+)
 def test_a_note_that_cannot_be_understood_is_none(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "gpu-1.json").write_bytes(content)
     assert MigNotes(tmp_path, boot_id="one").find("gpu-1") is None
