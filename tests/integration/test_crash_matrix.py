@@ -13,7 +13,6 @@ PARTS = {
     "7": "unprepare several devices",
     "9,10": "unprepare admin access, start after an update",
     "12,16": "publish for the first time, power cut, unprepare a whole device",
-    "15": "power cut, prepare a whole device",
 }
 """A claim with a whole device, a share and a partition, one that holds nothing, a start; by the numbers of the jobs."""
 

@@ -56,6 +56,19 @@ def test_what_is_written_in_a_new_directory_outlives_a_power_cut(tmp_path: Path,
     assert left == {"old": None, "old/file": b"old", "a": None, "a/b": None, "a/b/file": b"new"}
 
 
+def test_what_a_plugin_reads_at_its_start_outlives_a_power_cut(tmp_path: Path) -> None:
+    """Who made the directory, and renamed a record, may have been killed before either was synced."""
+    code = """
+from kubeletplugin.prepare.checkpoint import Checkpoint
+claims = disk / "new" / "claims"
+os.makedirs(claims)
+write_file(claims / "x", b"{")
+os.rename(claims / "x", claims / "uid-1.json")
+Checkpoint(claims).read_all()
+"""
+    assert "new/claims/uid-1.json" in power_cut_after(tmp_path, code)
+
+
 @pytest.mark.parametrize(
     ("code", "left"),
     [
