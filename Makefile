@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check coverage test-cluster test-hardware format lock proto docs benchmark clean
+.PHONY: help demo test check coverage test-cluster test-crash test-hardware format lock proto docs benchmark clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ test-cluster: $(VENV)/.installed ## Run the tests on a real Kubernetes (root, Go
 	@test "$$(id -u)" = 0 || { echo "test-cluster: not root, want root for network namespaces and containers" >&2; exit 2; }
 	$(BIN)/python -m tests.cluster.program
 	$(BIN)/python -m pytest tests/cluster
+
+test-crash: $(VENV)/.installed ## Kill the plugin, and cut the power, at each of its effects (ten minutes; ARGS=--full takes longer)
+	$(BIN)/python -m tests.crash $(ARGS)
 
 test-hardware: $(VENV)/.installed ## Run the tests on this machine's GPUs (DRA_DRIVER_TEST_MIG=1 makes a partition, too)
 	$(BIN)/python -m pytest tests/hardware
