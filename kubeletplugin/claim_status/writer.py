@@ -216,16 +216,12 @@ class ClaimStatusWriter:
 
 
 def _build_told(catalog: Catalog, record: ClaimRecord, daemon_problems: Mapping[str, str]) -> _Told:
-    return tuple(
-        (
-            explain_readiness(
-                entry := catalog.find(device.device),
-                daemon_problems.get(device.device) if device.strategy is Strategy.MPS else None,
-            ),
-            _partition_uuid(entry),
-        )
-        for device in record.devices
-    )
+    told = []
+    for device in record.devices:
+        entry = catalog.find(device.device)
+        problem = daemon_problems.get(device.device) if device.strategy is Strategy.MPS else None
+        told.append((explain_readiness(entry, problem), _partition_uuid(entry)))
+    return tuple(told)
 
 
 def _partition_uuid(entry: Entry | None) -> str | None:

@@ -1,7 +1,7 @@
 """Keeps the devices that claims share under their strategies, and remembers what became of their MPS daemons.
 
-One look asks the API server once, however many claims and devices there are, and waits for nothing: a daemon that does
-not come up must not keep the rest of the node waiting.
+One look asks the API server once, however many claims and devices there are, and once more for a daemon that is down.
+It waits for nothing: a daemon that does not come up must not keep the rest of the node waiting.
 """
 
 from collections import defaultdict
@@ -67,6 +67,7 @@ class Mender:
             try:
                 self._mend(device, states)
             except DeviceError as error:
+                self._unseen |= {name} - self._daemons.keys()
                 errors += ((ref, ClaimError(f"claim {ref}: {error}")) for ref in holders[name])
         self._changes += self._history.note(self._daemons, unseen=self._unseen)
         return tuple(errors)

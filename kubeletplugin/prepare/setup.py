@@ -50,9 +50,10 @@ class Setup:
 
     def notice_others(self) -> None:
         """Trust nothing that was set of devices once another process has worked on claims."""
-        if self._generation != self._checkpoint.generation:
-            self._generation = self._checkpoint.generation
-            self._sharing.forget()
+        generation = self._checkpoint.generation
+        if self._generation != generation:
+            self._sharing.forget()  # before another thread may take it for done
+            self._generation = generation
 
     def apply_sharing(self, record: ClaimRecord, catalog: Catalog) -> None:
         """Put the devices that a record shares under its strategies. Raises DeviceError or StateError."""

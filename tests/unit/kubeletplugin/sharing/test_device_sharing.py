@@ -31,12 +31,16 @@ class Killed(BaseException):
 
 @dataclass
 class FakeDaemons:
-    """Daemons outlive plugins. `trouble` is raised by the next start or stop, after it has been done."""
+    """Daemons outlive plugins. `trouble` is raised by the next start or stop, after it has been done.
+
+    `dark` is the number of the look that is in vain.
+    """
 
     running: set[str] = field(default_factory=set)
     starts: int = 0
     looks: int = 0
     trouble: BaseException | None = None
+    dark: int | None = None
 
     def start(self, device: Device, backend: str) -> None:
         assert backend == "fake"
@@ -53,6 +57,8 @@ class FakeDaemons:
 
     def read_states(self) -> dict[str, DaemonState]:
         self.looks += 1
+        if self.looks == self.dark:
+            raise DeviceError("MPS daemon: API server away")
         return {device: DaemonState(run=str(self.starts)) for device in self.running}
 
     def _stumble(self) -> None:
@@ -224,6 +230,20 @@ def test_what_happens_to_a_daemon_in_use_is_told_once(tmp_path: Path) -> None:
     assert preparer.mender.daemon_problems == {}
     preparer.unprepare(a_ref("a"))
     assert told() == []
+
+
+def test_a_daemon_that_cannot_be_looked_at_a_second_time_is_told_of_once_all_the_same(tmp_path: Path) -> None:
+    node = Node(tmp_path, Strategy.MPS)
+    preparer = node.start()
+    prepare(preparer, "a")
+    node.daemons.running.clear()
+    assert preparer.restore() == ()
+    node.daemons.running.clear()
+    node.daemons.dark = node.daemons.looks + 2
+    assert [ref.uid for ref, _ in preparer.restore()] == ["a"]
+    for _ in range(2):
+        assert preparer.restore() == ()
+    assert [change.reason for change in preparer.mender.take_daemon_changes()] == [DOWN, RESTARTED]
 
 
 def test_a_daemon_is_looked_for_once_however_many_claims_share_its_device(tmp_path: Path) -> None:
