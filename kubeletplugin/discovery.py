@@ -114,10 +114,14 @@ class Discovery:
 
 def _wait_for_news(backend: Backend, interval_s: float, tell: Callable[[], None], ended: threading.Event) -> None:
     """Tell of everything that may be new, until told to end. A backend that cannot wait is looked at in turn."""
+    problem = ""
     while not ended.is_set():
         try:
             backend.wait_for_change(interval_s)
+            problem = ""
         except (DeviceError, OSError) as error:
-            log.warning("backend reports no events", backend=backend.name, error=str(error))
+            if problem != str(error):
+                problem = str(error)
+                log.warning("backend reports no events", backend=backend.name, error=problem)
             ended.wait(interval_s)
         tell()

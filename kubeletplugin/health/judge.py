@@ -43,6 +43,7 @@ class HealthJudge:
         self._fallen: dict[DeviceName, Health] = {}
         self._verdicts: Verdicts | None = None
         self._written: object = None
+        self._problem = ""
 
     def take_fallen(self) -> dict[DeviceName, Health]:
         """Return the verdicts of before that fell since settings ruled them out: once."""
@@ -77,8 +78,11 @@ class HealthJudge:
         try:
             write_memories(self._path, memories, self._boot_id)
         except StateError as error:
-            log.warning("health of devices not written", error=str(error))
+            if self._problem != str(error):
+                self._problem = str(error)
+                log.warning("health of devices not written", error=self._problem)
         else:
+            self._problem = ""
             self._written = memories
 
 

@@ -4,6 +4,8 @@ import asyncio
 import threading
 from dataclasses import replace
 
+from structlog.testing import capture_logs
+
 from dra_driver.devices.model import Device, Health, Inventory
 from dra_driver.errors import DeviceError
 from kubeletplugin.catalog import Catalog
@@ -30,7 +32,10 @@ class Reporting(FakeBackend):
 class Deaf(FakeBackend):
     """A backend that cannot wait."""
 
+    waits = 0
+
     def wait_for_change(self, timeout_s: float) -> None:
+        self.waits += 1
         raise DeviceError("events: not supported")
 
 
@@ -52,10 +57,12 @@ async def test_news_are_looked_at_long_before_the_interval_is_over() -> None:
 async def test_a_backend_that_cannot_wait_is_looked_at_in_turn() -> None:
     backend = Deaf((a_device(),))
     seen: list[Inventory] = []
-    async with running(Discovery([backend]).run(0.01, lambda catalog: seen.append(catalog.inventory))):
-        await until(lambda: len(seen) == 1)
-        backend.devices = ()
-        await until(lambda: len(seen) == 2)
+    with capture_logs() as logs:
+        async with running(Discovery([backend]).run(0.01, lambda catalog: seen.append(catalog.inventory))):
+            await until(lambda: len(seen) == 1)
+            backend.devices = ()
+            await until(lambda: len(seen) == 2 and backend.waits > 2)
+    assert [each["error"] for each in logs if each["log_level"] == "warning"] == ["events: not supported"]
 
 
 async def test_nobody_waits_for_a_backend_at_the_end() -> None:
