@@ -219,7 +219,7 @@ class Plugin:
             warn_of_claim=self._common_events.record_claim_failure,
             executor=executor,
             count_corrupt=self._metrics.corrupt_records.inc,
-            remembers=KubeletState(self._settings.kubelet_dir).remembers,
+            remembers=KubeletState(self._settings.host_kubelet_dir).remembers,
         )
 
     async def run(self, stop: asyncio.Event) -> None:

@@ -94,6 +94,11 @@ class Settings:
         return self.kubelet_dir / "plugins" / self.driver_name
 
     @property
+    def host_kubelet_dir(self) -> Path:
+        """The kubelet's directory where the host's files are seen: all of it, of which a Pod is given a few folders."""
+        return self.host_root / self.kubelet_dir.relative_to(self.kubelet_dir.anchor)
+
+    @property
     def partition_policy(self) -> PartitionPolicy:
         """Which devices are cut into partitions. Raises SettingError if that cannot be read."""
         return parse_partition_policy(self.partitions, self.partitions_of)

@@ -1,5 +1,6 @@
 import math
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
@@ -80,3 +81,8 @@ def test_names_of_what_mps_daemons_are_made_with_are_names() -> None:
         validate_settings(settings(mps_namespace="a.b", mps_service_account="-"))
     for flag in ("--mps-namespace: ", "--mps-service-account: "):
         assert flag in str(caught.value)
+
+
+def test_the_kubelet_is_looked_for_among_the_files_of_the_host() -> None:
+    assert settings().host_kubelet_dir == Path("/var/lib/kubelet")
+    assert settings(host_root=Path("/host")).host_kubelet_dir == Path("/host/var/lib/kubelet")
