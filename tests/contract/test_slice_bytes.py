@@ -10,8 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dra_driver.api import codec
 from dra_driver.devices.model import Inventory
@@ -41,18 +39,16 @@ def without_index(inventory: Inventory) -> Inventory:
 
 
 @pytest.mark.parametrize("build", MACHINES.values(), ids=MACHINES)
-@settings(max_examples=5, deadline=None)
-@given(data=st.data())
 def test_gpus_that_are_found_in_another_order_are_published_as_the_same_bytes(
-    build: Callable[[], Machine], data: st.DataObject
+    build: Callable[[], Machine], tmp_path: Path
 ) -> None:
-    def read(machine: Machine) -> bytes:
-        with TemporaryDirectory() as folder:
-            return publish(without_index(NvidiaNode(Path(folder), machine).open().read_inventory()))
-
-    found = build()
-    found.gpus = data.draw(st.permutations(found.gpus))
-    assert read(found) == read(build())
+    node = NvidiaNode(tmp_path, build())
+    gpus = node.machine.gpus
+    published = set()
+    for order in (gpus[:], gpus[::-1], gpus[1::2] + gpus[::2]):
+        node.machine.gpus = order
+        published.add(publish(without_index(node.open().read_inventory())))
+    assert len(published) == 1
 
 
 def hash_everything() -> str:
@@ -66,10 +62,10 @@ def hash_everything() -> str:
 
 def test_no_byte_depends_on_the_order_of_a_set() -> None:
     command = (sys.executable, "-c", f"from {__name__} import hash_everything; print(hash_everything())")
-    digests = {
-        subprocess.run(
-            command, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
-        ).stdout.splitlines()[-1]
+    runs = [
+        subprocess.Popen(command, env={**os.environ, "PYTHONHASHSEED": seed}, stdout=subprocess.PIPE, text=True)
         for seed in ("1", "2")
-    }
+    ]
+    digests = {run.communicate()[0].splitlines()[-1] for run in runs}
+    assert [run.returncode for run in runs] == [0, 0]
     assert len(digests) == 1

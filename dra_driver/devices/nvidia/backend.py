@@ -148,7 +148,7 @@ class NvidiaBackend:
         yield self._find_mig(nvml)
 
     def _read_binding(self, device: Device) -> int | None:
-        return read_binding(self._host.sysfs, device.pci_bus_id) if device.pci_bus_id is not None else None
+        return read_binding(self._host.sysfs, device.pci_bus_id)
 
     def _find_mig(self, nvml: Any) -> Mig:
         if self._mig is None:

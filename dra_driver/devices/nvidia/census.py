@@ -1,7 +1,7 @@
 """The GPUs of a node, over time: what was read once and is not readable any more is unwell, not gone."""
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -12,12 +12,21 @@ from dra_driver.devices.model import Device, DeviceName, Health, LeftOut
 from dra_driver.devices.nvidia.health import NEEDS_RESET, RESET_REASONS
 from dra_driver.devices.nvidia.link import build_links
 from dra_driver.devices.nvidia.nvml_error import explain_error
-from dra_driver.devices.nvidia.reader import Gpu, read_binding, read_gpu, read_versions
+from dra_driver.devices.nvidia.reader import Gpu, is_on_bus, read_binding, read_gpu, read_identity, read_versions
 from dra_driver.devices.nvidia.xid import explain_xid
 from dra_driver.devices.nvidia.xid_note import XidNote, XidNotes, plan_note
 from dra_driver.errors import DeviceError
 
 _LOST: Final = Health(reason="gpu-lost", message="the GPU has fallen off the bus; want the node rebooted")
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """A GPU that cannot be read. `identity` is its UUID, if it tells that at least."""
+
+    index: int
+    error: pynvml.NVMLError | DeviceError
+    identity: str | None
 
 
 @dataclass(slots=True)
@@ -32,47 +41,65 @@ class Census:
     boot_id: str | None
     ignored_xids: frozenset[int] = frozenset()
     handles: Mapping[DeviceName, Any] = field(default_factory=dict)
-    _known: dict[int, Gpu] = field(default_factory=dict)
+    _known: tuple[Gpu, ...] = ()
 
     def read(self, nvml: Any) -> tuple[tuple[Device, ...], tuple[LeftOut, ...]]:
         """Return the GPUs in the order of their PCI addresses, and those of which nothing is known.
 
         Raises NVMLError if no GPU can be read at all.
         """
-        gpus, failed = self._read_gpus(nvml)
-        answering = {gpu.device.identity for gpu in gpus.values()}
+        gpus, failures = self._read_gpus(nvml)
+        answering = {gpu.device.identity for gpu in gpus}
+        silent: list[Gpu] = []
         left_out: list[LeftOut] = []
-        silent: dict[int, Gpu] = {}
-        for index, error in failed.items():
-            gpu = self._known.get(index)
-            if gpu is not None and gpu.device.identity not in answering:
-                silent[index] = replace(gpu, device=replace(gpu.device, health=_explain_silence(error)))
+        for failure, gpu in self._recognise(failures, answering):
+            if gpu is not None:
+                silent.append(replace(gpu, device=replace(gpu.device, health=_explain_silence(failure.error))))
             else:
-                left_out.append(LeftOut(subject=f"GPU {index}", problem=explain_error(error)))
-        self._known = gpus | silent
+                left_out.append(LeftOut(subject=f"GPU {failure.index}", problem=explain_error(failure.error)))
+        self._known = (*gpus, *silent)
         notes = self._update_notes(answering)
-        return self._join(tuple(self._known.values()), notes), tuple(left_out)
+        return self._join(self._known, notes), tuple(left_out)
 
-    def _read_gpus(self, nvml: Any) -> tuple[dict[int, Gpu], dict[int, pynvml.NVMLError | DeviceError]]:
+    def _read_gpus(self, nvml: Any) -> tuple[list[Gpu], list[_Failure]]:
         versions = read_versions(nvml)
-        gpus: dict[int, Gpu] = {}
-        failed: dict[int, pynvml.NVMLError | DeviceError] = {}
+        gpus: list[Gpu] = []
+        failures: list[_Failure] = []
         handles: dict[DeviceName, Any] = {}
         for index in range(nvml.nvmlDeviceGetCount()):
+            handle = None
             try:
                 handle = nvml.nvmlDeviceGetHandleByIndex(index)
                 gpu = read_gpu(nvml, handle, index, versions, sysfs=self.sysfs)
             except (pynvml.NVMLError, DeviceError) as error:
-                failed[index] = error
+                failures.append(_Failure(index, error, read_identity(nvml, handle) if handle is not None else None))
             else:
-                gpus[index] = gpu
+                gpus.append(gpu)
                 handles[gpu.device.name] = handle
         self.handles = handles
-        return gpus, failed
+        return gpus, failures
+
+    def _recognise(self, failures: Iterable[_Failure], answering: set[str]) -> Iterator[tuple[_Failure, Gpu | None]]:
+        """Pair what cannot be read with the GPUs that were known and do not answer; None for what never was known.
+
+        An index is not always the same GPU's: it changes when another one was taken out. So the UUID counts first, then
+        whether the GPU is on the bus still.
+        """
+        missing = {gpu.device.identity: gpu for gpu in self._known if gpu.device.identity not in answering}
+        indexes = {gpu.device.index for gpu in missing.values()}
+        for failure in sorted(failures, key=lambda each: (each.identity is None, each.index not in indexes)):
+            possible = (gpu for gpu in missing.values() if failure.identity in {None, gpu.device.identity})
+            found = min(possible, key=lambda gpu: self._rank(gpu.device, failure), default=None)
+            if found is not None:
+                del missing[found.device.identity]
+            yield failure, found
+
+    def _rank(self, device: Device, failure: _Failure) -> tuple[bool, bool]:
+        return not is_on_bus(self.sysfs, device.pci_bus_id), device.index != failure.index
 
     def _update_notes(self, answering: set[str]) -> dict[DeviceName, XidNote]:
         """Forget the XIDs of GPUs that were reset since; return the others."""
-        devices = {gpu.device.name: gpu.device for gpu in self._known.values()}
+        devices = {gpu.device.name: gpu.device for gpu in self._known}
         notes: dict[DeviceName, XidNote] = {}
         for name, note in self.notes.read().items():
             plan = self._plan(devices.get(name), answering)

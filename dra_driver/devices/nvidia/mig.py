@@ -25,6 +25,7 @@ from dra_driver.devices.nvidia.mig_reader import (
     Library,
     MigDevice,
     covers_instance,
+    find_gpu,
     read_compute_instances,
     read_full_compute_profile,
     read_gpu_instance,
@@ -110,11 +111,7 @@ class Mig:
             ours = self._notes.find(name) is not None
             if not ours and self._notes.find(device.name) is None:
                 return
-            try:
-                gpu = self._find_gpu_or_none(device)
-            except pynvml.NVMLError_GpuIsLost:
-                self._notes.remove(name)  # it comes back from a reset only, and that without instances
-                return
+            gpu = self._find_gpu_or_none(device)
             if ours and not self._try_undo_instance(device, gpu, partition):
                 self._notes.leave(name)
                 return
@@ -317,10 +314,10 @@ class Mig:
         return known
 
     def _find_gpu(self, device: Device) -> Handle:
-        return self._nvml.nvmlDeviceGetHandleByUUID(device.uuid or device.identity)
+        return find_gpu(self._nvml, device.uuid or device.identity)
 
     def _find_gpu_or_none(self, device: Device) -> Handle | None:
-        """The GPU; None if the library knows of none, as while it is out of the machine, or hidden from the plugin."""
-        with contextlib.suppress(pynvml.NVMLError_NotFound):
+        """The GPU; None while the library cannot give it, as when it is out of the machine, lost, or hidden."""
+        with contextlib.suppress(pynvml.NVMLError_NotFound, pynvml.NVMLError_GpuIsLost):
             return self._find_gpu(device)
         return None

@@ -4,6 +4,7 @@
 and takes back: a GPU, an instance, a MIG device.
 """
 
+import contextlib
 import ctypes
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -54,6 +55,22 @@ _SUFFIXES: Final = {
 """What the names of profiles end in, for drivers that do not tell names."""
 
 _ABSENT: Final = (pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_INVALID_ARGUMENT, pynvml.NVML_ERROR_NOT_FOUND)
+
+
+def find_gpu(nvml: Library, uuid: str) -> Handle:
+    """Find a GPU by its UUID. Raises NVMLError if it is not there, or lost itself.
+
+    The library may refuse each while any one is lost: then those that answer are gone through by index.
+    """
+    try:
+        return nvml.nvmlDeviceGetHandleByUUID(uuid)
+    except pynvml.NVMLError_GpuIsLost:
+        for index in range(nvml.nvmlDeviceGetCount()):
+            with contextlib.suppress(pynvml.NVMLError):
+                handle = nvml.nvmlDeviceGetHandleByIndex(index)
+                if nvml.nvmlDeviceGetUUID(handle) == uuid:
+                    return handle
+        raise
 
 
 def read_mig_enabled(nvml: Library, gpu: Handle) -> bool | None:

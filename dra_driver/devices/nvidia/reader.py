@@ -69,6 +69,14 @@ def read_gpu(nvml: Any, handle: Any, index: int, versions: Versions, *, sysfs: P
         raise DeviceError(f"what it tells of itself is no text: {error}") from error
 
 
+def read_identity(nvml: Any, handle: Any) -> str | None:
+    """The UUID of a GPU of which nothing else may be readable; None if not even that is."""
+    try:
+        return nvml.nvmlDeviceGetUUID(handle) or None
+    except (pynvml.NVMLError, UnicodeDecodeError):
+        return None
+
+
 def read_optional(read: Callable[..., T], *arguments: Any) -> T | None:
     """What `read` returns, None where GPU or driver do not have it. Raises NVMLError for all else."""
     try:
@@ -115,6 +123,11 @@ def read_pcie_root(sysfs: Path, address: str) -> str | None:
     except OSError:
         return None
     return next((part for part in parts if part.startswith("pci") and ":" in part), None)
+
+
+def is_on_bus(sysfs: Path, address: str | None) -> bool:
+    """Whether the kernel has a device at that place. A GPU without a place cannot be taken out of it."""
+    return address is None or _pci_folder(sysfs, address).exists()
 
 
 def read_binding(sysfs: Path, address: str | None) -> int | None:
@@ -213,9 +226,8 @@ def _read_ports(nvml: Any, handle: Any, device: Device) -> Ports:
         if kind == pynvml.NVML_NVLINK_DEVICE_TYPE_SWITCH:
             switched = True
         elif remote := read_optional(nvml.nvmlDeviceGetNvLinkRemotePciInfo, handle, link):
-            with contextlib.suppress(
-                DeviceError, UnicodeDecodeError
-            ):  # in a virtual machine the other end may have no place
+            # In a virtual machine the other end may have no place.
+            with contextlib.suppress(DeviceError, UnicodeDecodeError):
                 peers.add(format_pci_address(remote.busId))
     return Ports(
         identity=device.identity,

@@ -86,21 +86,25 @@ class XidNotes:
             files = []
         names = [DeviceName(each.removesuffix(_SUFFIX)) for each in files if _is_note(each)]
         with self._lock:
-            notes = {name: note for name in names if (note := self._find(name)) is not None}
-            for name, xids in self._unwritten.items():
-                notes[name] = _with_xids(notes.get(name), xids, self._boot_id)
-        return notes
+            found = {name: self._find_whole(name) for name in dict.fromkeys((*names, *self._unwritten))}
+        return {name: note for name, note in found.items() if note is not None}
 
     def update(self, name: DeviceName, plan: Callable[[XidNote], XidNote | None]) -> None:
         """Let `plan` say what remains of a note, and write that. Nobody else changes it meanwhile."""
         with self._lock, self._refusals("XIDs not updated"), hold_directory(self._directory):
-            note = self._find(name)
-            planned = plan(note) if note is not None else None
+            note = self._find_whole(name)
+            if note is None or (planned := plan(note)) == note:
+                return
             if planned is None:
-                self._unwritten.pop(name, None)
                 remove_file(self._path(name))
-            elif planned != note:
+            else:
                 self._write(name, planned)
+            self._unwritten.pop(name, None)
+
+    def _find_whole(self, name: DeviceName) -> XidNote | None:
+        """The note on the disk, with what could not be written there."""
+        note, xids = self._find(name), self._unwritten.get(name)
+        return _with_xids(note, xids, self._boot_id) if xids is not None else note
 
     def _find(self, name: DeviceName) -> XidNote | None:
         path = self._path(name)

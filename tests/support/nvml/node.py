@@ -71,6 +71,7 @@ class NvidiaNode:
 
     def remove(self, device: Device) -> None:
         """Pull a GPU out."""
+        (self.sysfs / "bus/pci/devices" / str(device.pci_bus_id)).unlink(missing_ok=True)
         self.machine.gpus[:] = [gpu for gpu in self.machine.gpus if gpu.uuid != device.uuid]
 
     def bind(self, gpu: Gpu) -> None:

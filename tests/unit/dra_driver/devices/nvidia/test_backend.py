@@ -175,6 +175,42 @@ def test_a_gpu_that_stops_answering_stays_unwell_and_its_links_stay(tmp_path: Pa
     assert backend.read_inventory() == before
 
 
+def test_a_silent_gpu_is_known_though_the_library_numbers_the_gpus_anew(
+    node: NvidiaNode, backend: NvidiaBackend
+) -> None:
+    """A GPU was taken out, so each after it has another index."""
+    first, second, *_ = backend.read_inventory().devices
+    node.remove(first)
+    node.machine.gpus[0].lost = True
+    after = backend.read_inventory()
+    assert [device.identity for device in after.devices] == [gpu.uuid for gpu in node.machine.gpus]
+    assert (healths(after), after.left_out) == (["gpu-lost", None, None], ())
+    assert after.devices[0].name == second.name
+
+
+def test_a_gpu_that_tells_its_uuid_alone_is_taken_for_no_other(node: NvidiaNode, backend: NvidiaBackend) -> None:
+    before = backend.read_inventory()
+    first, *_, last = node.machine.gpus
+    node.machine.gpus.reverse()
+    first.lost = True
+    node.nvml.fail("nvmlDeviceGetMemoryInfo", pynvml.NVML_ERROR_UNKNOWN, gpu=last)
+    after = backend.read_inventory()
+    assert [device.name for device in after.devices] == [device.name for device in before.devices]
+    assert (healths(after), after.left_out) == (["gpu-lost", None, None, "unreadable"], ())
+
+
+def test_a_gpu_that_never_could_be_read_takes_the_place_of_none(node: NvidiaNode) -> None:
+    node.nvml.fail("nvmlDeviceGetName", pynvml.NVML_ERROR_UNKNOWN, gpu=node.machine.gpus[0])
+    node.machine.gpus[1].lost = True
+    backend = node.open()
+    assert len(backend.read_inventory().devices) == 2
+    node.machine.gpus[3].lost = True
+    after = backend.read_inventory()
+    assert [device.index for device in after.devices] == [2, 3]
+    assert healths(after) == [None, "gpu-lost"]
+    assert [each.subject for each in after.left_out] == ["GPU 0", "GPU 1"]
+
+
 def test_a_gpu_that_answers_nonsense_is_unwell(node: NvidiaNode, backend: NvidiaBackend) -> None:
     backend.read_inventory()
     node.nvml.fail("nvmlDeviceGetMemoryInfo", pynvml.NVML_ERROR_UNKNOWN, gpu=node.machine.gpus[2], times=1)

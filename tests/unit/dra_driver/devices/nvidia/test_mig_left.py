@@ -171,10 +171,23 @@ def test_what_a_gpu_has_that_was_lost_is_not_ours(bench: MigBench) -> None:
             call(bench.device, partition)
     bench.nvml.remove(bench.gpu)
     bench.gpu.lost, bench.gpu.mig_enabled, bench.gpu.mig_pending = False, True, True
+    assert bench.existing == []
     bench.nvml.make(bench.gpu, "1g.10gb", 0)
     assert bench.existing == [("1g.10gb", 0, True, True)]
     sweep(bench) if bench.gpu.mig_needs_reset else None
     assert bench.layout == [("1g.10gb", 0, 1)]
+
+
+def test_a_gpu_that_is_lost_is_no_reason_to_forget_what_another_one_has(bench: MigBench) -> None:
+    """The library may refuse each by its UUID while any is lost."""
+    partition = bench.partition()
+    bench.mig.apply(bench.device, partition)
+    bench.nvml.fail("nvmlDeviceGetHandleByUUID", pynvml.NVML_ERROR_GPU_IS_LOST)
+    bench.nvml.machine.gpus[1].lost = True
+    assert bench.existing == [("1g.10gb", 0, False, True)]
+    bench.nvml.machine.gpus[:2] = bench.nvml.machine.gpus[1::-1]
+    bench.mig.undo(bench.device, partition)
+    assert (bench.layout, bench.notes()) == ([], [])
 
 
 def test_what_a_gpu_has_after_the_kernels_driver_took_it_on_anew_is_not_ours(bench: MigBench) -> None:

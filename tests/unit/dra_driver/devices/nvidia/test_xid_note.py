@@ -83,6 +83,29 @@ def test_what_cannot_be_written_counts_all_the_same_and_is_written_later(tmp_pat
     assert notes.read() == notes_in(tmp_path).read() == {GPU: XidNote(boot="boot-1", xids=(48, 79))}
 
 
+def test_what_cannot_be_written_outlasts_a_look_at_the_gpu(tmp_path: Path) -> None:
+    """On a disk that is full, say, the lock can be had, and nothing can be written."""
+    notes = notes_in(tmp_path)
+    in_the_way = tmp_path / "xid" / f".{GPU}.json.partial"
+    in_the_way.mkdir(parents=True)
+    notes.add(GPU, 48)
+    notes.update(GPU, lambda _: NOTE)
+    assert notes.read() == {GPU: XidNote(boot="boot-1", xids=(48,))}
+    in_the_way.rmdir()
+    notes.update(GPU, lambda _: NOTE)
+    assert notes.read() == notes_in(tmp_path).read() == {GPU: NOTE}
+
+
+def test_what_cannot_be_written_is_over_with_a_reset_like_all_else(tmp_path: Path) -> None:
+    notes = notes_in(tmp_path)
+    in_the_way = tmp_path / "xid" / f".{GPU}.json.partial"
+    in_the_way.mkdir(parents=True)
+    notes.add(GPU, 48)
+    in_the_way.rmdir()
+    notes.update(GPU, lambda _: None)
+    assert notes.read() == {}
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b'{"boot":1}', b'{"a":' + b"[" * 100_000])
 def test_a_note_that_cannot_be_read_is_as_none_and_written_anew(tmp_path: Path, content: bytes) -> None:
     notes = notes_in(tmp_path)
