@@ -1,6 +1,7 @@
 """Removes what no claim has: partitions, MPS daemons, shim configs, device metadata, and what killed writers left.
 
 Each is looked at again while nobody works on it, so a claim that is being prepared loses nothing.
+What somebody works on is left for later: a device that hangs must not keep the rest of the node waiting.
 """
 
 from collections.abc import Callable
@@ -73,8 +74,8 @@ class Sweeper:
                     self._undo_partition(entry)
 
     def _undo_partition(self, entry: Entry) -> None:
-        with self._checkpoint.locks.hold(device_key(entry.device.name)):
-            if entry.partition is None or self._is_held(entry.name, entry.device.name):
+        with self._checkpoint.locks.try_hold(device_key(entry.device.name)) as free:
+            if not free or entry.partition is None or self._is_held(entry.name, entry.device.name):
                 return
             try:
                 entry.backend.undo_partition(entry.device, entry.partition)
@@ -87,17 +88,21 @@ class Sweeper:
         """Stop MPS daemons that no claim has: their record was lost. Only at start, and only those seen twice."""
         if self._daemons_seen == frozenset():
             return
+        seen = self._daemons_seen or frozenset()
+        busy: set[str] = set()
         try:
             orphans = frozenset(name for name in self._sharing.read_daemons() if not self._is_held(name, name))
-            for name in sorted(orphans & (self._daemons_seen or frozenset())):
-                with self._checkpoint.locks.hold(device_key(name)):
-                    if not self._is_held(name, name):
+            for name in sorted(orphans & seen):
+                with self._checkpoint.locks.try_hold(device_key(name)) as free:
+                    if not free:
+                        busy.add(name)
+                    elif not self._is_held(name, name):
                         self._sharing.undo_daemon(self._catalog().find(name), name)
                         log.info("MPS daemon without a claim stopped", device=name)
         except DeviceError as error:
             log.warning("MPS daemons not looked through", error=str(error))
         else:
-            self._daemons_seen = orphans - (self._daemons_seen or frozenset())
+            self._daemons_seen = orphans - seen | busy
 
     def _is_held(self, device: str, whole: str) -> bool:
         with self._checkpoint.owned():

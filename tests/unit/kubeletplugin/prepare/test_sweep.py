@@ -7,6 +7,8 @@ import pytest
 
 from dra_driver.devices.model import Device, Inventory, Partition
 from dra_driver.errors import DeviceError
+from kubeletplugin.prepare.checkpoint import LOCK_FILE
+from kubeletplugin.prepare.lock import StateLocks, device_key
 from tests.support.builder import DRIVER, FakeBackend, a_claim, a_ref, a_result, a_share
 from tests.support.prepare_node import PART, SPLIT, WHOLE, PrepareNode, prepare
 
@@ -44,6 +46,18 @@ def test_a_partition_whose_device_was_away_when_its_claim_went_goes_when_it_is_b
     for _ in range(2):
         preparer.sweep()
     assert node.backend.partitions == {second}
+
+
+def test_a_partition_of_a_device_that_hangs_keeps_nobody_waiting_and_goes_later(tmp_path: Path) -> None:
+    node = PrepareNode(tmp_path, SeeingBackend((WHOLE, SPLIT), partitions={PART}))
+    preparer = node.start()
+    preparer.sweep()
+    other = StateLocks(tmp_path / "claims" / LOCK_FILE)
+    with other.hold(device_key(SPLIT.name)):
+        preparer.sweep()
+    assert node.backend.partitions == {PART}
+    preparer.sweep()
+    assert node.backend.partitions == set()
 
 
 def test_a_partition_that_cannot_be_removed_does_not_stop_files_from_being_put_back(tmp_path: Path) -> None:

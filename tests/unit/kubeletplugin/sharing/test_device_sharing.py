@@ -280,11 +280,16 @@ def test_a_daemon_that_cannot_be_mended_costs_each_claim_of_its_device_a_word(tm
     assert [(ref.uid, "no room" in str(error)) for ref, error in preparer.restore()] == [("a", True), ("b", True)]
 
 
-def test_a_daemon_without_a_claim_is_stopped_once_it_was_seen_twice(tmp_path: Path) -> None:
+def test_a_daemon_without_a_claim_that_was_seen_twice_is_stopped_once_its_device_is_idle(
+    tmp_path: Path,
+) -> None:
     node = Node(tmp_path, Strategy.MPS)
     node.daemons.running.add(CARD.name)
     preparer = node.start()
     preparer.sweep()
+    assert node.daemons.running == {CARD.name}
+    with Checkpoint(tmp_path / "claims").locks.hold(device_key(CARD.name)):
+        preparer.sweep()
     assert node.daemons.running == {CARD.name}
     preparer.sweep()
     assert node.daemons.running == set()
