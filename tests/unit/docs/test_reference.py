@@ -1,3 +1,4 @@
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -33,15 +34,22 @@ def test_the_example_of_overrides_is_one_that_the_backend_accepts_and_has_every_
 def test_links_between_documents_lead_somewhere() -> None:
     root = Path(__file__).parents[3]
     pages = [*root.glob("*.md"), *root.glob("docs/*.md"), *root.glob("deploy/**/*.md")]
-    broken = [
-        f"{page.relative_to(root)}: {link}"
-        for page in pages
-        for link in _links(page)
-        if not (page.parent / link).exists()
-    ]
+    broken = [f"{page.relative_to(root)}: {link}" for page in pages for link in _links(page) if not _leads(page, link)]
     assert broken == []
 
 
 def _links(page: Path) -> list[str]:
     targets = [part.split(")")[0] for part in page.read_text(encoding="utf-8").split("](")[1:]]
-    return [target.split("#")[0] for target in targets if not target.startswith(("http", "#"))]
+    return [target for target in targets if not target.startswith("http")]
+
+
+def _leads(page: Path, link: str) -> bool:
+    path, _, section = link.partition("#")
+    target = page.parent / path if path else page
+    return target.exists() and (not section or section in _sections(target))
+
+
+def _sections(page: Path) -> set[str]:
+    """The names by which GitHub links to headings: lower case, without punctuation, `-` for a blank."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
