@@ -123,12 +123,13 @@ class Reporter:
                 f"devices of {other.vendor} are {other}, and not given to new claims until that ends; "
                 "remove it from this node, or this driver",
             )
-        for other in sorted(told - self._others):
+        taken = {other.vendor for other in self._others}
+        for other in sorted(other for other in told if other.vendor not in taken):
             log.info("devices not in use by another any more", vendor=other.vendor, owner=other.name)
             self._record(
                 owner,
                 "DevicesNotInUse",
-                f"devices of {other.vendor} are not {other} any more, and may be used",
+                f"devices of {other.vendor} may be used again: no longer {other}",
                 EventType.NORMAL,
             )
 

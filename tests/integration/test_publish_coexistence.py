@@ -77,6 +77,23 @@ async def test_another_driver_s_slice_counts_and_its_heartbeats_do_not(tmp_path:
             await until(lambda: running.reasons() == ["DevicesInUse", "DevicesNotInUse"])
 
 
+async def test_devices_that_go_from_one_to_another_are_not_free_until_the_last_is_gone(
+    tmp_path: Path,
+) -> None:
+    async with TestApiServer() as server:
+        allocatable(server, nvidia_com__gpu="1")
+        server.put("resourceslices", a_foreign_slice())
+        async with a_publisher(server, tmp_path) as running:
+            running.show(a_device("GPU-0"))
+            await running.ready()
+            allocatable(server, nvidia_com__gpu="0")
+            await until(lambda: list(owners(server).values()) == ["gpu.nvidia.com"])
+            server.remove("resourceslices", "foreign")
+            await until(lambda: not owners(server))
+            await until(lambda: running.reasons()[-1] == "DevicesNotInUse")
+            assert running.reasons() == ["DevicesInUse", "DevicesInUse", "DevicesNotInUse"]
+
+
 async def test_an_unhealthy_device_has_both_taints(tmp_path: Path) -> None:
     async with TestApiServer() as server:
         allocatable(server, nvidia_com__gpu="1")
