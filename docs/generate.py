@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import typer
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Metric
 
 from controller import cli as controller_cli
 from controller import decision
@@ -28,6 +28,9 @@ partitions:
   0: [{profile: 3g.40gb, start: 4}]  # as if an administrator had made it: never removed by the driver
 """
 """An example that has every field, for the profile `a100x8`."""
+
+_LABEL_VALUES_MAX = 8
+"""Of a label with more values the table gives the name only."""
 
 
 def render_reference() -> str:
@@ -120,11 +123,22 @@ def _metrics() -> str:
     ControllerMetrics(registry)
     rows = []
     for family in sorted(registry.collect(), key=lambda family: family.name):
-        labels = sorted({label for sample in family.samples for label in sample.labels} - {"le"})
         suffix = "_total" if family.type == "counter" else ""
-        rows.append((f"`{family.name}{suffix}`", family.type, ", ".join(labels), family.documentation))
+        rows.append((f"`{family.name}{suffix}`", family.type, _render_labels(family), family.documentation))
     text = "## Metrics\n\nServed by each process at `/metrics`; `/healthz` and `/readyz` are for probes.\n\n"
     return text + _table(("metric", "type", "labels", "meaning"), rows)
+
+
+def _render_labels(family: Metric) -> str:
+    """Name the labels, each with its values where those are few; all series exist from the start."""
+    values: dict[str, dict[str, None]] = {}
+    for sample in family.samples:
+        for label in sample.labels.keys() - {"le"}:
+            values.setdefault(label, {})[sample.labels[label]] = None
+    return "; ".join(
+        f"{label}: {', '.join(known)}" if "" not in known and len(known) <= _LABEL_VALUES_MAX else label
+        for label, known in sorted(values.items())
+    )
 
 
 def _codes() -> str:
