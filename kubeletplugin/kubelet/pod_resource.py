@@ -32,7 +32,7 @@ class PodResources:
     async def read_held(self) -> frozenset[str] | None:
         """Return the names of the extended resources that Pods hold; None if the kubelet does not say."""
         options = (("grpc.max_receive_message_length", ANSWER_MAX),)
-        async with grpc.aio.insecure_channel(f"unix://{self._socket}", options=options) as channel:
+        async with grpc.aio.insecure_channel(f"unix:{self._socket}", options=options) as channel:
             call = channel.unary_unary(
                 _LIST,
                 request_serializer=podresources.ListPodResourcesRequest.SerializeToString,
