@@ -11,28 +11,18 @@ import pytest
 import cdi
 from cdi import ContainerEdits
 from dra_driver.devices.model import Device
-from kubeletplugin.discovery import Discovery
-from kubeletplugin.prepare.artifact import Artifacts
-from kubeletplugin.prepare.checkpoint import Checkpoint
-from kubeletplugin.prepare.preparer import Owned, Preparer
-from kubeletplugin.prepare.spec import Names
 from tests.hardware.conftest import Gpus
 from tests.hardware.container import find_runtime, run_in_container
-from tests.support.builder import DRIVER, NODE, a_claim, a_ref, a_result
+from tests.support.builder import DRIVER, a_claim, a_ref, a_result
+from tests.support.prepare_node import open_preparer
 
 
 class Node:
     """The plugin's folders, and what prepares claims in them."""
 
     def __init__(self, gpus: Gpus, folder: Path) -> None:
-        checkpoint = Checkpoint(folder / "claims")
-        checkpoint.read_all()
-        artifacts = Artifacts(names=Names(DRIVER), cdi_dir=folder / "cdi", shim_dir=folder / "shim")
-        artifacts.ensure_directories()
-        owned = Owned(driver=DRIVER, pool=NODE, slots=16)
-        catalog = Discovery([gpus.backend]).read
         self.folder = folder
-        self.preparer = Preparer(owned, checkpoint=checkpoint, artifacts=artifacts, catalog=catalog)
+        self.preparer = open_preparer(folder, gpus.backend)
 
     def prepare(self, device: Device) -> ContainerEdits:
         """Prepare a claim for a whole GPU, and return what a container runtime makes of its spec."""

@@ -22,7 +22,7 @@ MAX_COUNTERS: Final = 32
 """The most counters of a counter set (resource.k8s.io/v1)."""
 
 _MEDIA_EXTENSIONS: Final = "media-extensions"
-_SCARCE: Final = ("media-extensions", "instances-")
+_SCARCE: Final = (_MEDIA_EXTENSIONS, "instances-")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,8 +102,11 @@ def parse_profile_name(text: str) -> str:
 def build_profile_name(*, compute_slices: int, memory: int, total_memory: int, suffix: str = "") -> str:
     """The name of a profile whose driver does not tell it: compute slices, and eighths of the GPU's memory in GiB.
 
-    `memory` and `total_memory` are in bytes; the GPU's is rounded up to GiB, as NVIDIA's tools do.
+    `memory` and `total_memory` are in bytes; the GPU's is rounded up to GiB, as NVIDIA's tools do. It may be unknown, 0:
+    then the profile's own is.
     """
+    if total_memory <= 0:
+        return f"{compute_slices}g.{-(-memory // (1 << 30))}gb{suffix}"
     eighths = -(-memory * 8 // total_memory)
     gibibytes = -(-total_memory // (1 << 30))
     return f"{compute_slices}g.{(eighths * gibibytes + 4) // 8}gb{suffix}"

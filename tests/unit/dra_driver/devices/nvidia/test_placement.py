@@ -191,6 +191,10 @@ def test_names_can_be_told_from_sizes(gpu: str) -> None:
             assert name == profile.name, plain
 
 
+def test_a_gpu_that_does_not_tell_its_memory_has_names_for_its_profiles_all_the_same() -> None:
+    assert build_profile_name(compute_slices=1, memory=9856 << 20, total_memory=0, suffix="+me") == "1g.10gb+me"
+
+
 def test_the_word_mig_is_no_part_of_a_name() -> None:
     assert parse_profile_name("MIG 1g.10gb+me") == "1g.10gb+me"
     assert parse_profile_name("1g.10gb") == "1g.10gb"
