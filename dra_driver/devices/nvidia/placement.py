@@ -102,8 +102,8 @@ def parse_profile_name(text: str) -> str:
 def build_profile_name(*, compute_slices: int, memory: int, total_memory: int, suffix: str = "") -> str:
     """The name of a profile whose driver does not tell it: compute slices, and eighths of the GPU's memory in GiB.
 
-    `memory` and `total_memory` are in bytes; the GPU's is rounded up to GiB, as NVIDIA's tools do. It may be unknown, 0:
-    then the profile's own is.
+    `memory` and `total_memory` are in bytes; the GPU's is rounded up to GiB, as NVIDIA's tools do. Where that is not
+    known (0), the profile's own is.
     """
     if total_memory <= 0:
         return f"{compute_slices}g.{-(-memory // (1 << 30))}gb{suffix}"
