@@ -20,7 +20,7 @@ Raw: TypeAlias = dict[str, Any]
 
 DRIVER_SELECTOR = f'device.driver == "{DRIVER}"'
 DOMAIN = 8
-CARD_SLOTS = (4, 2, 1, 1)
+GPU_SLOTS = (4, 2, 1, 1)
 _MODEL = f'device.attributes["{DRIVER}"].model == '
 _MEMORY = f'device.capacity["{DRIVER}"].memory.compareTo(quantity("40Gi")) >= 0'
 _PROFILE = f'device.attributes["{DRIVER}"].slots == '
@@ -116,7 +116,7 @@ class Maker:
                 partitions(count // 4),
                 [a_claim(a_request("main", _PROFILE + "4"))],
                 _hold_some(max(1, count // 8), [i for i in range(count - 4) if i % 4], fallback=[2]),
-                sharedCounters=cards(count // 4),
+                sharedCounters=counter_sets(count // 4),
             ),
             self.make("priority list", gpus, [a_claim({"name": "main", "firstAvailable": listed})], some),
             self.make("eight of a domain", domains, [_domain_claim(8)], _hold_domains(count // DOMAIN)),
@@ -150,12 +150,12 @@ class Maker:
         families += [
             self.make(
                 "counters just short",
-                partitions(cards_),
-                [a_claim(a_request("main", _PROFILE + "4", count=cards_))],
-                _hold_some(1, [4 * card + 1 for card in range(cards_)]),
-                sharedCounters=cards(cards_, slots=5),
+                partitions(gpu_count),
+                [a_claim(a_request("main", _PROFILE + "4", count=gpu_count))],
+                _hold_some(1, [4 * gpu + 1 for gpu in range(gpu_count)]),
+                sharedCounters=counter_sets(gpu_count, slots=5),
             )
-            for cards_ in (4, 8, 16)
+            for gpu_count in (4, 8, 16)
         ]
         families += [
             self.make(
@@ -170,20 +170,20 @@ class Maker:
 
 
 def partitions(count: int) -> list[Raw]:
-    """Give the partitions of `count` cards: one of four slots, one of two and two of one."""
+    """Give the partitions of `count` GPUs: one of four slots, one of two and two of one."""
     return [
         {
             "attributes": _attributes(slots=slots),
-            "consumesCounters": [{"counterSet": f"card-{card}", "counters": {"slots": {"value": str(slots)}}}],
+            "consumesCounters": [{"counterSet": f"gpu-{gpu}", "counters": {"slots": {"value": str(slots)}}}],
         }
-        for card in range(count)
-        for slots in CARD_SLOTS
+        for gpu in range(count)
+        for slots in GPU_SLOTS
     ]
 
 
-def cards(count: int, slots: int = 7) -> list[Raw]:
-    """Give the counter sets of `count` cards."""
-    return [{"name": f"card-{card}", "counters": {"slots": {"value": str(slots)}}} for card in range(count)]
+def counter_sets(count: int, slots: int = 7) -> list[Raw]:
+    """Give the counter sets of `count` GPUs."""
+    return [{"name": f"gpu-{gpu}", "counters": {"slots": {"value": str(slots)}}} for gpu in range(count)]
 
 
 def _gpus(count: int) -> list[Raw]:

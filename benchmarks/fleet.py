@@ -34,7 +34,7 @@ PER_NODE = 8
 PAGE = 500
 MODELS = ("H100", "H100", "A100", "L40S")
 KINDS = (*["linked"] * 7, "shared", "partitioned", "shared")
-CARD_SLOTS = (4, 2, 1, 1)
+GPU_SLOTS = (4, 2, 1, 1)
 GOAL_BUILD_S, GOAL_BUILD_MB, GOAL_P99_MS, GOAL_RATE = 5, 500, 5, 1000
 MIX = {"single": 55, "domain": 15, "share": 20, "partition": 10}
 _T = TypeVar("_T")
@@ -78,7 +78,7 @@ def _slices(node: str, kind: str, model: str) -> Iterator[Raw]:
     devices = [_device(node, kind, model, index) for index in range(PER_NODE)]
     yield {"metadata": {"name": f"{node}-{DRIVER}-a"}, "spec": spec | {"devices": devices}}
     if kind == "partitioned":
-        sets = [{"name": f"card-{card}", "counters": {"slots": {"value": "7"}}} for card in range(2)]
+        sets = [{"name": f"gpu-{gpu}", "counters": {"slots": {"value": "7"}}} for gpu in range(2)]
         yield {"metadata": {"name": f"{node}-{DRIVER}-b"}, "spec": spec | {"sharedCounters": sets}}
 
 
@@ -98,10 +98,10 @@ def _device(node: str, kind: str, model: str, index: int) -> Raw:
         case "shared":
             device["allowMultipleAllocations"] = True
         case _:
-            slots = CARD_SLOTS[index % len(CARD_SLOTS)]
+            slots = GPU_SLOTS[index % len(GPU_SLOTS)]
             attributes["slots"] = {"int": slots}
             counters = {"slots": {"value": str(slots)}}
-            device["consumesCounters"] = [{"counterSet": f"card-{index // len(CARD_SLOTS)}", "counters": counters}]
+            device["consumesCounters"] = [{"counterSet": f"gpu-{index // len(GPU_SLOTS)}", "counters": counters}]
     return device
 
 
@@ -192,7 +192,7 @@ def a_claim(kind: str, number: int, source: random.Random) -> ResourceClaim:
             expression = "device.allowMultipleAllocations == true"
             exactly["capacity"] = {"requests": {"memory": source.choice(("10Gi", "20Gi", "40Gi"))}}
         case _:
-            slots = source.choice(CARD_SLOTS)
+            slots = source.choice(GPU_SLOTS)
             expression = f'{attributes}.type == "partitioned" && {attributes}.slots == {slots}'
     exactly["selectors"] = [{"cel": {"expression": expression}}]
     devices["requests"] = [{"name": "main", "exactly": exactly}]

@@ -21,7 +21,7 @@ from dra_driver.kube.transport import Request, Transport
 from dra_driver.kube.watch import Applied, Replaced, Watch
 
 DRIVER: Final = "gpu.example.com"
-CLASS: Final = "card.example.com"
+CLASS: Final = "device.example.com"
 NAMESPACE: Final = "default"
 PER_NODE: Final = 8
 GATED: Final = "gated"
@@ -200,7 +200,7 @@ def a_node(name: str, labels: dict[str, str]) -> Raw:
 
 
 def a_slice(node: str, *, linked: bool, tainted: bool) -> Raw:
-    """Build the slice of a node: eight cards, of one link domain or to be shared."""
+    """Build the slice of a node: eight GPUs, of one link domain or to be shared."""
     devices = [_a_device(node, index, linked=linked, tainted=tainted) for index in range(PER_NODE)]
     spec = {"driver": DRIVER, "nodeName": node, "pool": {"name": node, "generation": 1, "resourceSliceCount": 1}}
     return {"metadata": {"name": f"{node}-{DRIVER}"}, "spec": {**spec, "devices": devices}}
@@ -223,17 +223,17 @@ def _a_device(node: str, index: int, *, linked: bool, tainted: bool) -> Raw:
 
 
 def a_claim(name: str, index: int) -> Raw:
-    """Build a claim: six of ten for one card, two for a share, two for two linked cards."""
+    """Build a claim: six of ten for one GPU, two for a share, two for two linked GPUs."""
     kind = random.Random(index).random()  # noqa: S311 - the same claims in every run
     exactly: Raw = {"deviceClassName": CLASS}
-    devices: Raw = {"requests": [{"name": "card", "exactly": exactly}]}
+    devices: Raw = {"requests": [{"name": "device", "exactly": exactly}]}
     expression = f'{_ATTRIBUTES}.model == "H100"'
     if kind < 0.2:  # noqa: PLR2004 - two of ten
         expression = f'{_ATTRIBUTES}.model == "L40S"'
         exactly["capacity"] = {"requests": {"memory": "20Gi"}}
     elif kind < 0.4:  # noqa: PLR2004 - two more
         exactly["count"] = 2
-        devices["constraints"] = [{"requests": ["card"], "matchAttribute": f"{DRIVER}/linkDomain"}]
+        devices["constraints"] = [{"requests": ["device"], "matchAttribute": f"{DRIVER}/linkDomain"}]
     exactly["selectors"] = [{"cel": {"expression": expression}}]
     return {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": {"devices": devices}}
 
@@ -243,11 +243,11 @@ def a_pod(name: str, *, gated: bool) -> Raw:
     container = {
         "name": "main",
         "image": "none",
-        "resources": {"requests": {"cpu": "100m", "memory": "100Mi"}, "claims": [{"name": "card"}]},
+        "resources": {"requests": {"cpu": "100m", "memory": "100Mi"}, "claims": [{"name": "device"}]},
     }
     spec: Raw = {
         "containers": [container],
-        "resourceClaims": [{"name": "card", "resourceClaimName": name}],
+        "resourceClaims": [{"name": "device", "resourceClaimName": name}],
         "nodeSelector": {"type": "kwok"},
     }
     if gated:

@@ -1,6 +1,6 @@
 """In which order nodes are tried: that makes a policy visible in where Pods land.
 
-What a node has is counted in cards: a device of its own, or all the partitions that share its counters.
+What a node has is counted in units: a device of its own, or all the devices that share a counter set.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ _WHOLE: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class NodeUse:
-    """How far a node's devices are used. `used` and `left` are millionths of cards, `share` millionths of all.
+    """How far a node's devices are used. `used` and `left` are millionths of units, `share` millionths of all.
 
     `domains` are the numbers of free devices in each link domain, ascending; `singles` is how many free ones have none.
     """
@@ -45,7 +45,7 @@ def measure_node(cluster: Cluster, node: str) -> NodeUse:
     used = left = singles = 0
     domains: Counter[tuple[str, str]] = Counter()
     for pool in pools:
-        for share in _measure_cards(pool, cluster.state):
+        for share in _measure_units(pool, cluster.state):
             used += share
             left += _WHOLE - share
         for candidate in pool.candidates:
@@ -96,20 +96,20 @@ def _distance(use: NodeUse, count: int) -> tuple[int, int]:
     return (2, -max(use.domains, default=0))
 
 
-def _measure_cards(pool: Pool, state: AllocatedState) -> Iterable[int]:
-    """Give how far each card of a pool is used, in millionths."""
-    cards: dict[str, Counter[tuple[str, str]]] = {}
+def _measure_units(pool: Pool, state: AllocatedState) -> Iterable[int]:
+    """Give how far each unit of a pool is used, in millionths."""
+    sets: dict[str, Counter[tuple[str, str]]] = {}
     for candidate in pool.candidates:
         if not candidate.consumption:
             yield _measure_device(candidate, state)
             continue
-        taken = cards.setdefault(next(iter(candidate.consumption))[0], Counter())
+        taken = sets.setdefault(next(iter(candidate.consumption))[0], Counter())
         if state.is_allocated(candidate.id):
-            # A card that is shared counts as far as its shares go, partitions as far as their counters do.
+            # A whole device that is shared counts as far as its shares go, partitions as far as their counters do.
             part = _measure_device(candidate, state)
             for key, amount in candidate.consumption.items():
                 taken[key] += amount * part // _WHOLE
-    for name, taken in cards.items():
+    for name, taken in sets.items():
         totals = {key: amount for key, amount in pool.counters.items() if key[0] == name and amount > 0}
         yield min(max((_WHOLE * taken[key] // amount for key, amount in totals.items()), default=0), _WHOLE)
 

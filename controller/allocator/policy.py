@@ -28,11 +28,11 @@ class Policy(StrEnum):
     FIRST_FIT = "first-fit"
     """Pools by name, devices in slice order: what upstream does."""
     BINPACK = "binpack"
-    """Devices that are used most, then those of the link domain or card that is used most."""
+    """Devices that are used most, then those of the link domain or counter set that is used most."""
     SPREAD = "spread"
-    """Devices that are used least, then those of the link domain or card that is used least."""
+    """Devices that are used least, then those of the link domain or counter set that is used least."""
     BEST_FIT = "best-fit"
-    """What leaves least over: the smallest device or partition, on the card that has least left."""
+    """What leaves least over: the smallest device or partition, of the counter set that has least left."""
     TOPOLOGY = "topology"
     """Devices of the smallest link domain that has enough; a single one from outside of any domain first."""
 
@@ -107,7 +107,7 @@ class _Usage:
         return (self._share(index), self._group_share(index))
 
     def tightest(self, index: int) -> tuple[object, ...]:
-        """Sort by what the device takes of its card, what the card has left, and what the device has left."""
+        """Sort by what the device takes of its counter sets, what they have left, and what the device has left."""
         candidate = self._table.candidates[index]
         taken = sum(candidate.consumption.values())
         pool = self._table.pool_of[index]
@@ -168,9 +168,9 @@ class _Usage:
         return find_link_domain(self._table.candidates[index])
 
     def _group(self, index: int) -> Hashable:
-        """Give what the device belongs to: its card, else its link domain, else its pool."""
+        """Give what the device belongs to: its counter set, else its link domain, else its pool."""
         candidate = self._table.candidates[index]
         pool = self._table.pool_of[index].id
         if candidate.consumption:
-            return ("card", pool, next(iter(candidate.consumption))[0])
+            return ("counter set", pool, next(iter(candidate.consumption))[0])
         return self._domain(index) or ("pool", pool)

@@ -24,14 +24,14 @@ SHARED = a_device("shared", allowMultipleAllocations=True, capacity={"memory": {
 
 def doubles(*holders: Manifest) -> list[str]:
     """Give the devices of the first claim of which there is not enough for all."""
-    consumed = {"counterSet": "card", "counters": {"slices": {"value": "4"}}}
-    whole = {"counterSet": "card", "counters": {"slices": {"value": "8"}}}
+    consumed = {"counterSet": "gpu", "counters": {"slices": {"value": "4"}}}
+    whole = {"counterSet": "gpu", "counters": {"slices": {"value": "8"}}}
     devices = [SHARED, a_device("gpu-0"), a_device("gpu-1")]
     devices += [a_device("whole", consumesCounters=[whole])]
     devices += [a_device(f"part-{number}", consumesCounters=[consumed]) for number in range(2)]
     counters = a_slice("node-a", resourceSliceCount=2)
     counters["metadata"]["name"] = "counters"
-    counters["spec"]["sharedCounters"] = [{"name": "card", "counters": {"slices": {"value": "8"}}}]
+    counters["spec"]["sharedCounters"] = [{"name": "gpu", "counters": {"slices": {"value": "8"}}}]
     del counters["spec"]["devices"]
     state = a_state(a_node(), counters, a_slice("node-a", *devices, resourceSliceCount=2), *holders)
     found = find_double(read(holders[0], ResourceClaim), state.own.state, state.own.pools("node-a"))

@@ -8,7 +8,7 @@ from dra_driver.api.resource_v1 import ResourceClaim
 from tests.support.control import Manifest, a_claim, a_device, a_node, a_slice
 from tests.support.control_object import a_state, read
 
-CARD = 1_000_000
+WHOLE = 1_000_000
 
 
 def holder(device: str, node: str = "node-a", **result: Any) -> Manifest:
@@ -24,27 +24,27 @@ def linked(name: str, domain: str) -> Manifest:
 def test_whole_devices_are_used_or_not() -> None:
     state = a_state(a_node(), a_slice("node-a", "gpu-0", "gpu-1", "gpu-2"), holder("gpu-1"))
     use = measure_node(state.own, "node-a")
-    assert (use.used, use.left, use.share, use.singles) == (CARD, 2 * CARD, 333_333, 2)
+    assert (use.used, use.left, use.share, use.singles) == (WHOLE, 2 * WHOLE, 333_333, 2)
 
 
 def test_a_shared_device_is_used_as_far_as_its_capacity_is() -> None:
     device = a_device("gpu-0", allowMultipleAllocations=True, capacity={"memory": {"value": "80Gi"}})
     shares = [holder("gpu-0", shareID="s1", consumedCapacity={"memory": "20Gi"})]
     state = a_state(a_node(), a_slice("node-a", device), *shares)
-    assert measure_node(state.own, "node-a").used == CARD // 4
+    assert measure_node(state.own, "node-a").used == WHOLE // 4
 
 
-def test_partitions_count_as_the_card_that_they_are_cut_from() -> None:
-    consumed = {"counterSet": "card", "counters": {"slices": {"value": "2"}}}
+def test_partitions_count_as_the_device_that_they_are_cut_from() -> None:
+    consumed = {"counterSet": "gpu", "counters": {"slices": {"value": "2"}}}
     partitions = [a_device(f"part-{number}", consumesCounters=[consumed]) for number in range(4)]
     counters = a_slice("node-a", resourceSliceCount=2)
     counters["metadata"]["name"] = "counters"
-    counters["spec"]["sharedCounters"] = [{"name": "card", "counters": {"slices": {"value": "8"}}}]
+    counters["spec"]["sharedCounters"] = [{"name": "gpu", "counters": {"slices": {"value": "8"}}}]
     del counters["spec"]["devices"]
     devices = a_slice("node-a", *partitions, resourceSliceCount=2)
     state = a_state(a_node(), counters, devices, holder("part-0"), holder("part-2"))
     use = measure_node(state.own, "node-a")
-    assert (use.used, use.left) == (CARD // 2, CARD // 2)
+    assert (use.used, use.left) == (WHOLE // 2, WHOLE // 2)
 
 
 def test_link_domains_are_counted_by_their_free_devices() -> None:

@@ -33,7 +33,7 @@ struct named_compute_profile {
 };
 
 struct gpu_instance_info {
-    device card;
+    device gpu;
     unsigned int id, profile_id;
     struct placement placement;
 };
@@ -44,10 +44,10 @@ struct attributes {
     unsigned long long memory_mib;
 };
 
-EXPORT result nvmlDeviceGetMigMode(device card, unsigned int *current, unsigned int *pending)
+EXPORT result nvmlDeviceGetMigMode(device gpu, unsigned int *current, unsigned int *pending)
 {
     struct answer answer;
-    result status = ASK(&answer, NUMBER(card));
+    result status = ASK(&answer, NUMBER(gpu));
     if (status == SUCCESS) {
         *current = (unsigned int)answer.numbers[0];
         *pending = (unsigned int)answer.numbers[1];
@@ -55,10 +55,10 @@ EXPORT result nvmlDeviceGetMigMode(device card, unsigned int *current, unsigned 
     return status;
 }
 
-EXPORT result nvmlDeviceSetMigMode(device card, unsigned int mode, result *activation)
+EXPORT result nvmlDeviceSetMigMode(device gpu, unsigned int mode, result *activation)
 {
     struct answer answer;
-    return put_number(ASK(&answer, NUMBER(card), mode), &answer, (unsigned int *)activation);
+    return put_number(ASK(&answer, NUMBER(gpu), mode), &answer, (unsigned int *)activation);
 }
 
 #define PUT_PROFILE(info)                                                                                              \
@@ -77,31 +77,31 @@ EXPORT result nvmlDeviceSetMigMode(device card, unsigned int mode, result *activ
         (info)->memory_mib = from[9];                                                                                  \
     } while (0)
 
-EXPORT result nvmlDeviceGetGpuInstanceProfileInfo(device card, unsigned int profile, struct profile *info)
+EXPORT result nvmlDeviceGetGpuInstanceProfileInfo(device gpu, unsigned int profile, struct profile *info)
 {
     struct answer answer;
-    result status = ASK(&answer, NUMBER(card), profile);
+    result status = ASK(&answer, NUMBER(gpu), profile);
     if (status == SUCCESS)
         PUT_PROFILE(info);
     return status;
 }
 
-EXPORT result nvmlDeviceGetGpuInstanceProfileInfoV(device card, unsigned int profile, struct named_profile *info)
+EXPORT result nvmlDeviceGetGpuInstanceProfileInfoV(device gpu, unsigned int profile, struct named_profile *info)
 {
     struct answer answer;
     if (info->version != VERSION(struct named_profile, 2))
         return VERSION_MISMATCH;
-    result status = ASK(&answer, NUMBER(card), profile);
+    result status = ASK(&answer, NUMBER(gpu), profile);
     if (status == SUCCESS)
         PUT_PROFILE(info);
     return put_text(status, &answer, info->name, sizeof info->name);
 }
 
-EXPORT result nvmlDeviceGetGpuInstancePossiblePlacements_v2(device card, unsigned int profile_id,
+EXPORT result nvmlDeviceGetGpuInstancePossiblePlacements_v2(device gpu, unsigned int profile_id,
                                                             struct placement *placements, unsigned int *count)
 {
     struct answer answer;
-    result status = ASK(&answer, NUMBER(card), profile_id);
+    result status = ASK(&answer, NUMBER(gpu), profile_id);
     if (status != SUCCESS)
         return status;
     unsigned int room = *count;
@@ -116,17 +116,17 @@ EXPORT result nvmlDeviceGetGpuInstancePossiblePlacements_v2(device card, unsigne
     return SUCCESS;
 }
 
-EXPORT result nvmlDeviceGetGpuInstances(device card, unsigned int profile_id, gpu_instance *found, unsigned int *count)
+EXPORT result nvmlDeviceGetGpuInstances(device gpu, unsigned int profile_id, gpu_instance *found, unsigned int *count)
 {
     struct answer answer;
-    return put_handles(ASK(&answer, NUMBER(card), profile_id), &answer, found, count);
+    return put_handles(ASK(&answer, NUMBER(gpu), profile_id), &answer, found, count);
 }
 
-EXPORT result nvmlDeviceCreateGpuInstanceWithPlacement(device card, unsigned int profile_id,
+EXPORT result nvmlDeviceCreateGpuInstanceWithPlacement(device gpu, unsigned int profile_id,
                                                        const struct placement *placement, gpu_instance *made)
 {
     struct answer answer;
-    return put_handle(ASK(&answer, NUMBER(card), profile_id, placement->start, placement->size), &answer, made);
+    return put_handle(ASK(&answer, NUMBER(gpu), profile_id, placement->start, placement->size), &answer, made);
 }
 
 EXPORT result nvmlGpuInstanceGetInfo(gpu_instance instance, struct gpu_instance_info *info)
@@ -196,10 +196,10 @@ EXPORT result nvmlComputeInstanceDestroy(compute_instance instance)
     return ASK(&answer, NUMBER(instance));
 }
 
-EXPORT result nvmlDeviceGetMigDeviceHandleByIndex(device card, unsigned int index, device *found)
+EXPORT result nvmlDeviceGetMigDeviceHandleByIndex(device gpu, unsigned int index, device *found)
 {
     struct answer answer;
-    return put_handle(ASK(&answer, NUMBER(card), index), &answer, found);
+    return put_handle(ASK(&answer, NUMBER(gpu), index), &answer, found);
 }
 
 EXPORT result nvmlDeviceGetAttributes_v2(device partition, struct attributes *attributes)

@@ -103,19 +103,19 @@ def test_topology_takes_a_single_device_from_the_domain_that_is_spoilt_least() -
     assert chosen(solve(problem)) == ["main=2b"]
 
 
-def cards(*sizes: tuple[str, int, int]) -> Any:
-    """Partitions as (name, card, size) of cards with four units."""
+def gpus(*sizes: tuple[str, int, int]) -> Any:
+    """Partitions as (name, GPU, size) of GPUs with four units."""
 
-    def takes(card: int, size: int) -> dict[str, Any]:
-        return {"consumesCounters": [{"counterSet": f"card-{card}", "counters": {"units": {"value": str(size)}}}]}
+    def takes(gpu: int, size: int) -> dict[str, Any]:
+        return {"consumesCounters": [{"counterSet": f"gpu-{gpu}", "counters": {"units": {"value": str(size)}}}]}
 
-    devices = [a_device(name, takes(card, size)) for name, card, size in sizes]
-    sets = [{"name": f"card-{card}", "counters": {"units": {"value": "4"}}} for card in range(2)]
+    devices = [a_device(name, takes(gpu, size)) for name, gpu, size in sizes]
+    sets = [{"name": f"gpu-{gpu}", "counters": {"units": {"value": "4"}}} for gpu in range(2)]
     return [a_slice(*devices, name="a", of=2), a_slice(name="b", of=2, sharedCounters=sets)]
 
 
 def test_best_fit_keeps_large_partitions_whole() -> None:
-    slices = cards(("whole-0", 0, 4), ("small-0", 0, 1), ("whole-1", 1, 4), ("small-1", 1, 1), ("used-1", 1, 2))
+    slices = gpus(("whole-0", 0, 4), ("small-0", 0, 1), ("whole-1", 1, 4), ("small-1", 1, 1), ("used-1", 1, 2))
     problem = a_problem(a_claim(a_request()), slices, allocated=[a_holder("used-1")], policy=Policy.BEST_FIT)
     assert chosen(solve(problem)) == ["main=small-1"]
 

@@ -47,17 +47,17 @@ def memory(amount: str) -> dict[str, Any]:
     return {"capacity": {"requests": {"memory": amount}}}
 
 
-def cards(count: int, partitions: int, units: int) -> list[Any]:
-    """Cards with partitions of one unit each."""
+def gpus(count: int, partitions: int, units: int) -> list[Any]:
+    """GPUs with partitions of one unit each."""
     devices = [
         a_device(
-            f"card-{card}-{partition}",
-            {"consumesCounters": [{"counterSet": f"card-{card}", "counters": {"units": {"value": "1"}}}]},
+            f"gpu-{gpu}-{partition}",
+            {"consumesCounters": [{"counterSet": f"gpu-{gpu}", "counters": {"units": {"value": "1"}}}]},
         )
-        for card in range(count)
+        for gpu in range(count)
         for partition in range(partitions)
     ]
-    sets = [{"name": f"card-{card}", "counters": {"units": {"value": str(units)}}} for card in range(count)]
+    sets = [{"name": f"gpu-{gpu}", "counters": {"units": {"value": str(units)}}} for gpu in range(count)]
     return [a_slice(*devices, name="a", of=2), a_slice(name="b", of=2, sharedCounters=sets)]
 
 
@@ -77,7 +77,7 @@ PROBLEMS = {
         a_claim(a_request(count=5), constraints=[{"distinctAttribute": f"{DRIVER}/domain"}]),
         a_slice(*in_domains(32, 8)),
     ),
-    "a partition more than counters allow": a_problem(a_claim(a_request(count=29)), cards(4, 9, 7)),
+    "a partition more than counters allow": a_problem(a_claim(a_request(count=29)), gpus(4, 9, 7)),
     "a share more than memory allows": a_problem(a_claim(*singles(17, **memory("30Gi"))), a_slice(*shareable(8))),
     "shares that fit by their sum only": a_problem(a_claim(*singles(9, **memory("50Gi"))), a_slice(*shareable(8))),
     "requests that compete for few devices": a_problem(
@@ -106,7 +106,7 @@ def test_all_without_the_gate_for_counters_is_refused_after_a_search_that_goes_b
     assert Search(table, build_pruner(table), BUDGET).run() is Outcome.NONE
 
 
-TAKES = {"counterSet": "card", "counters": {"units": {"value": "1"}}}
+TAKES = {"counterSet": "gpu", "counters": {"units": {"value": "1"}}}
 
 
 def build_table(problem: Problem) -> Table:

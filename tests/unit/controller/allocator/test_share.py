@@ -73,15 +73,15 @@ def test_without_the_gate_a_share_is_the_whole_device() -> None:
     assert solve(problem) == Refused()
 
 
-def a_card(partitions: int, units: int, *, driver: str = DRIVER, pool: str = "pool", groups: Any = ()) -> list[Any]:
-    """Partitions of one card, each of which takes one of its units."""
-    counters = {"name": "card", "counters": {"units": {"value": str(units)}}}
+def a_gpu(partitions: int, units: int, *, driver: str = DRIVER, pool: str = "pool", groups: Any = ()) -> list[Any]:
+    """Partitions of one GPU, each of which takes one of its units."""
+    counters = {"name": "gpu", "counters": {"units": {"value": str(units)}}}
     devices = [
         a_device(
             f"dev-{index}",
             {
                 "consumesCounters": [
-                    {"counterSet": "card", "counters": {"units": {"value": "1"}}}
+                    {"counterSet": "gpu", "counters": {"units": {"value": "1"}}}
                     | ({"compatibilityGroups": groups[index]} if groups else {})
                 ]
             },
@@ -95,20 +95,20 @@ def a_card(partitions: int, units: int, *, driver: str = DRIVER, pool: str = "po
 
 
 def test_counters_bound_what_is_given_out_together() -> None:
-    assert chosen(solve(a_problem(a_claim(a_request(count=2)), a_card(4, 2)))) == ["main=dev-0", "main=dev-1"]
-    assert solve(a_problem(a_claim(a_request(count=3)), a_card(4, 2))) == Refused()
-    problem = a_problem(a_claim(a_request(count=2)), a_card(4, 2), allocated=[a_holder("dev-3")])
+    assert chosen(solve(a_problem(a_claim(a_request(count=2)), a_gpu(4, 2)))) == ["main=dev-0", "main=dev-1"]
+    assert solve(a_problem(a_claim(a_request(count=3)), a_gpu(4, 2))) == Refused()
+    problem = a_problem(a_claim(a_request(count=2)), a_gpu(4, 2), allocated=[a_holder("dev-3")])
     assert solve(problem) == Refused()
 
 
 def test_pools_of_equal_names_have_counters_of_their_own() -> None:
-    slices = a_card(2, 1) + a_card(2, 1, driver="other.example.com")
+    slices = a_gpu(2, 1) + a_gpu(2, 1, driver="other.example.com")
     assert chosen(solve(a_problem(a_claim(a_request(count=2)), slices))) == ["main=dev-0", "main=dev-0"]
 
 
 def test_shares_of_a_device_are_charged_for_its_counters_once() -> None:
-    fields = {"consumesCounters": [{"counterSet": "card", "counters": {"units": {"value": "1"}}}]}
-    counters = {"name": "card", "counters": {"units": {"value": "1"}}}
+    fields = {"consumesCounters": [{"counterSet": "gpu", "counters": {"units": {"value": "1"}}}]}
+    counters = {"name": "gpu", "counters": {"units": {"value": "1"}}}
     slices = [
         a_slice(a_device("dev", SHAREABLE | fields), name="a", of=2),
         a_slice(name="b", of=2, sharedCounters=[counters]),
@@ -127,9 +127,9 @@ def test_shares_of_a_device_are_charged_for_its_counters_once() -> None:
 )
 def test_devices_of_a_counter_set_have_a_group_in_common(groups: Any, devices: list[str] | None) -> None:
     features = Features(compatibility_groups=True)
-    answer = solve(a_problem(a_claim(a_request(count=2)), a_card(3, 3, groups=groups), features=features))
+    answer = solve(a_problem(a_claim(a_request(count=2)), a_gpu(3, 3, groups=groups), features=features))
     assert answer == Refused() if devices is None else chosen(answer) == devices
 
 
 def test_without_the_gate_a_pool_with_groups_is_incomplete() -> None:
-    assert solve(a_problem(a_claim(a_request()), a_card(2, 2, groups=(["x"], ["x"])))) == Refused()
+    assert solve(a_problem(a_claim(a_request()), a_gpu(2, 2, groups=(["x"], ["x"])))) == Refused()

@@ -10,14 +10,14 @@ from controller.allocator.state import AllocatedState
 from controller.allocator.stock import Stock, places_of
 from tests.support.allocation import a_claim, a_device, a_holder, a_problem, a_request, a_slice
 
-UNITS = [{"counterSet": "card", "counters": {"units": {"value": "2"}}}]
+UNITS = [{"counterSet": "gpu", "counters": {"units": {"value": "2"}}}]
 FIELDS: tuple[dict[str, Any], ...] = (
     {},
     {"consumesCounters": UNITS},
     {"consumesCounters": UNITS, "allowMultipleAllocations": True},
     {"allowMultipleAllocations": True},
 )
-SETS = [{"name": "card", "counters": {"units": {"value": "3"}}}]
+SETS = [{"name": "gpu", "counters": {"units": {"value": "3"}}}]
 DEVICES = [a_device(f"dev-{index}", fields) for index, fields in enumerate(FIELDS)]
 # Devices of another node take of the same counters.
 SLICES = [

@@ -97,7 +97,7 @@ def test_a_subrequest_that_lacks_devices_is_passed_over() -> None:
 
 
 def test_after_a_device_without_counters_the_next_one_alike_is_looked_at_before_it_is_taken() -> None:
-    takes = {"consumesCounters": [{"counterSet": "card", "counters": {"units": {"value": "2"}}}]}
+    takes = {"consumesCounters": [{"counterSet": "gpu", "counters": {"units": {"value": "2"}}}]}
     share, memory = {"allowMultipleAllocations": True}, {"capacity": {"memory": {"value": "1"}}}
     devices = [
         a_device("short", takes | share | memory, numa=0),
@@ -105,7 +105,7 @@ def test_after_a_device_without_counters_the_next_one_alike_is_looked_at_before_
         a_device("fits", memory, numa=0),
         a_device("used", takes, numa=0),
     ]
-    sets = a_slice(name="sets", of=2, sharedCounters=[{"name": "card", "counters": {"units": {"value": "3"}}}])
+    sets = a_slice(name="sets", of=2, sharedCounters=[{"name": "gpu", "counters": {"units": {"value": "3"}}}])
     claim = a_claim(
         a_request("any"),
         a_request("memory", capacity={"requests": {"memory": "1"}}),

@@ -22,7 +22,7 @@ from kubeletplugin.sharing.mps_edits import MpsFolders
 from kubeletplugin.sharing.mps_state import DOWN, RESTARTED, DaemonState
 from tests.support.builder import DRIVER, NODE, FakeBackend, a_claim, a_config, a_device, a_ref, a_share, device_config
 
-CARD = a_device("GPU-0")
+DEVICE = a_device("GPU-0")
 
 
 class Killed(BaseException):
@@ -73,7 +73,7 @@ class Node:
 
     directory: Path
     policy: Strategy
-    backend: FakeBackend = field(default_factory=lambda: FakeBackend((CARD,)))
+    backend: FakeBackend = field(default_factory=lambda: FakeBackend((DEVICE,)))
     daemons: FakeDaemons = field(default_factory=FakeDaemons)
 
     def start(self) -> Preparer:
@@ -92,13 +92,13 @@ class Node:
         )
 
     def edits(self, uid: str) -> cdi.ContainerEdits:
-        return cdi.Resolver([self.directory / "cdi"]).resolve([f"{DRIVER}/claim={uid}-{CARD.name}-{uid}"]).edits
+        return cdi.Resolver([self.directory / "cdi"]).resolve([f"{DRIVER}/claim={uid}-{DEVICE.name}-{uid}"]).edits
 
 
 def prepare(preparer: Preparer, uid: str, **sharing: Any) -> None:
     ref = a_ref(uid, f"claim-{uid}")
     config = [a_config(device_config(**sharing))] if sharing else []
-    preparer.prepare(ref, a_claim(a_share(CARD.name, uid, cores=30), ref=ref, config=config))
+    preparer.prepare(ref, a_claim(a_share(DEVICE.name, uid, cores=30), ref=ref, config=config))
 
 
 def test_turns_last_as_long_as_there_is_a_share(tmp_path: Path) -> None:
@@ -106,9 +106,9 @@ def test_turns_last_as_long_as_there_is_a_share(tmp_path: Path) -> None:
     preparer = node.start()
     prepare(preparer, "a", timeSlicing={"interval": "Long"})
     prepare(preparer, "b")
-    assert node.backend.time_slices == {CARD.name: Interval.LONG}
+    assert node.backend.time_slices == {DEVICE.name: Interval.LONG}
     preparer.unprepare(a_ref("a"))
-    assert node.backend.time_slices == {CARD.name: Interval.LONG}
+    assert node.backend.time_slices == {DEVICE.name: Interval.LONG}
     preparer.unprepare(a_ref("b"))
     assert node.backend.time_slices == {}
 
@@ -119,7 +119,7 @@ def test_turns_that_another_process_ended_are_set_again(tmp_path: Path) -> None:
     prepare(first, "a", timeSlicing={"interval": "Long"})
     second.unprepare(a_ref("a"))
     prepare(first, "b", timeSlicing={"interval": "Long"})
-    assert node.backend.time_slices == {CARD.name: Interval.LONG}
+    assert node.backend.time_slices == {DEVICE.name: Interval.LONG}
 
 
 def test_clients_of_a_daemon_get_its_pipes_and_their_limits(tmp_path: Path) -> None:
@@ -133,13 +133,13 @@ def test_clients_of_a_daemon_get_its_pipes_and_their_limits(tmp_path: Path) -> N
         "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=30",
     }
     assert {(mount.host_path, mount.container_path) for mount in edits.mounts} == {
-        (f"/plugin/mps/{CARD.name}", "/run/dra-driver/mps"),
-        (f"/memory/{CARD.name}", "/dev/shm"),
+        (f"/plugin/mps/{DEVICE.name}", "/run/dra-driver/mps"),
+        (f"/memory/{DEVICE.name}", "/dev/shm"),
     }
-    assert (node.daemons.running, node.backend.exclusive) == ({CARD.name}, {CARD.name})
+    assert (node.daemons.running, node.backend.exclusive) == ({DEVICE.name}, {DEVICE.name})
     prepare(preparer, "b")
     preparer.unprepare(a_ref("a"))
-    assert (node.daemons.running, node.daemons.starts) == ({CARD.name}, 1)
+    assert (node.daemons.running, node.daemons.starts) == ({DEVICE.name}, 1)
     preparer.unprepare(a_ref("b"))
     assert (node.daemons.running, node.backend.exclusive) == (set(), set())
 
@@ -162,7 +162,7 @@ def test_a_plugin_killed_while_it_waits_for_a_daemon_leaves_no_doubt(tmp_path: P
     preparer = node.start()
     if again:
         prepare(preparer, "a")
-        assert (node.daemons.running, node.daemons.starts) == ({CARD.name}, 1)
+        assert (node.daemons.running, node.daemons.starts) == ({DEVICE.name}, 1)
     preparer.unprepare(a_ref("a"))
     assert (node.daemons.running, node.backend.exclusive) == (set(), set())
 
@@ -187,7 +187,7 @@ def test_a_daemon_that_cannot_be_stopped_is_stopped_the_next_time(tmp_path: Path
     node.daemons.trouble = DeviceError("MPS daemon: the API server is away")
     with pytest.raises(ClaimError, match="the API server is away"):
         preparer.unprepare(a_ref("a"))
-    assert node.backend.exclusive == {CARD.name}
+    assert node.backend.exclusive == {DEVICE.name}
     preparer.unprepare(a_ref("a"))
     assert (node.daemons.running, node.backend.exclusive) == (set(), set())
 
@@ -210,7 +210,7 @@ def test_a_daemon_that_somebody_removed_is_started_again(tmp_path: Path) -> None
     prepare(preparer, "a")
     node.daemons.running.clear()
     preparer.restore()
-    assert node.daemons.running == {CARD.name}
+    assert node.daemons.running == {DEVICE.name}
 
 
 def test_what_happens_to_a_daemon_in_use_is_told_once(tmp_path: Path) -> None:
@@ -224,9 +224,9 @@ def test_what_happens_to_a_daemon_in_use_is_told_once(tmp_path: Path) -> None:
     prepare(preparer, "a")
     assert told() == []
     node.daemons.running.clear()
-    assert told() == [(CARD.name, DOWN)]
-    assert set(preparer.mender.daemon_problems) == {CARD.name}
-    assert told() == [(CARD.name, RESTARTED)]
+    assert told() == [(DEVICE.name, DOWN)]
+    assert set(preparer.mender.daemon_problems) == {DEVICE.name}
+    assert told() == [(DEVICE.name, RESTARTED)]
     assert preparer.mender.daemon_problems == {}
     preparer.unprepare(a_ref("a"))
     assert told() == []
@@ -263,11 +263,11 @@ def test_a_daemon_of_a_device_that_somebody_works_on_is_left_alone(tmp_path: Pat
     preparer = node.start()
     prepare(preparer, "a")
     node.daemons.running.clear()
-    with Checkpoint(tmp_path / "claims").locks.hold(device_key(CARD.name)):
+    with Checkpoint(tmp_path / "claims").locks.hold(device_key(DEVICE.name)):
         assert preparer.restore() == ()
     assert (node.daemons.running, preparer.mender.take_daemon_changes()) == (set(), ())
     preparer.restore()
-    assert node.daemons.running == {CARD.name}
+    assert node.daemons.running == {DEVICE.name}
 
 
 def test_a_daemon_that_cannot_be_mended_costs_each_claim_of_its_device_a_word(tmp_path: Path) -> None:
@@ -284,13 +284,13 @@ def test_a_daemon_without_a_claim_that_was_seen_twice_is_stopped_once_its_device
     tmp_path: Path,
 ) -> None:
     node = Node(tmp_path, Strategy.MPS)
-    node.daemons.running.add(CARD.name)
+    node.daemons.running.add(DEVICE.name)
     preparer = node.start()
     preparer.sweep()
-    assert node.daemons.running == {CARD.name}
-    with Checkpoint(tmp_path / "claims").locks.hold(device_key(CARD.name)):
+    assert node.daemons.running == {DEVICE.name}
+    with Checkpoint(tmp_path / "claims").locks.hold(device_key(DEVICE.name)):
         preparer.sweep()
-    assert node.daemons.running == {CARD.name}
+    assert node.daemons.running == {DEVICE.name}
     preparer.sweep()
     assert node.daemons.running == set()
 
@@ -298,8 +298,8 @@ def test_a_daemon_without_a_claim_that_was_seen_twice_is_stopped_once_its_device
 def test_without_daemons_a_share_by_mps_says_what_to_switch_on(tmp_path: Path) -> None:
     sharing = DeviceSharing()
     node = Node(tmp_path, Strategy.MPS)
-    [device] = node.start().prepare(a_ref(), a_claim(a_share(CARD.name, "s"))).devices
-    entry = Discovery([node.backend]).read().find(CARD.name)
+    [device] = node.start().prepare(a_ref(), a_claim(a_share(DEVICE.name, "s"))).devices
+    entry = Discovery([node.backend]).read().find(DEVICE.name)
     assert entry is not None
     with pytest.raises(DeviceError, match="want the flag --mps-image"):
         sharing.apply(entry, device)

@@ -20,7 +20,7 @@ from kubeletplugin.sharing.mps_state import DaemonState
 from tests.support.builder import NODE, a_device
 from tests.support.manifest import refuse_unknown_fields
 
-CARD = a_device("GPU-0")
+DEVICE = a_device("GPU-0")
 SETTINGS = DaemonSettings(
     namespace="dra-driver",
     node_name=NODE,
@@ -32,7 +32,7 @@ SETTINGS = DaemonSettings(
 
 
 def manifest(backend: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(codec.encode(build_pod(CARD, backend, "node-uid", SETTINGS)))
+    found: dict[str, Any] = json.loads(codec.encode(build_pod(DEVICE, backend, "node-uid", SETTINGS)))
     return found
 
 
@@ -63,8 +63,8 @@ def test_the_drivers_daemon_runs_in_the_drivers_root_with_one_device() -> None:
     }
     assert {volume["name"]: volume["hostPath"]["path"] for volume in spec["volumes"]} == {
         "host": "/run/nvidia/driver",
-        "pipes": f"/plugin/mps/{CARD.name}",
-        "memory": f"/memory/{CARD.name}",
+        "pipes": f"/plugin/mps/{DEVICE.name}",
+        "memory": f"/memory/{DEVICE.name}",
     }
 
 

@@ -1,4 +1,4 @@
-/* The library itself, and its functions about a card. */
+/* The library itself, and its functions about a GPU. */
 
 #include <stdio.h>
 
@@ -68,38 +68,38 @@ EXPORT result nvmlDeviceGetHandleByUUID(const char *uuid, device *found)
     return put_handle(ASK(&answer, NUMBER(uuid)), &answer, found);
 }
 
-/* A card */
+/* A GPU */
 
-#define TEXT_OF_A_CARD(name)                                                                                           \
-    EXPORT result name(device card, char *text, unsigned int length)                                                   \
+#define TEXT_OF_A_GPU(name)                                                                                            \
+    EXPORT result name(device gpu, char *text, unsigned int length)                                                    \
     {                                                                                                                  \
         struct answer answer;                                                                                          \
-        return put_text(ASK(&answer, NUMBER(card)), &answer, text, length);                                            \
+        return put_text(ASK(&answer, NUMBER(gpu)), &answer, text, length);                                             \
     }
 
-TEXT_OF_A_CARD(nvmlDeviceGetName)
-TEXT_OF_A_CARD(nvmlDeviceGetUUID)
-TEXT_OF_A_CARD(nvmlDeviceGetSerial)
+TEXT_OF_A_GPU(nvmlDeviceGetName)
+TEXT_OF_A_GPU(nvmlDeviceGetUUID)
+TEXT_OF_A_GPU(nvmlDeviceGetSerial)
 
-#define NUMBER_OF_A_CARD(name)                                                                                         \
-    EXPORT result name(device card, unsigned int *number)                                                              \
+#define NUMBER_OF_A_GPU(name)                                                                                          \
+    EXPORT result name(device gpu, unsigned int *number)                                                               \
     {                                                                                                                  \
         struct answer answer;                                                                                          \
-        return put_number(ASK(&answer, NUMBER(card)), &answer, number);                                                \
+        return put_number(ASK(&answer, NUMBER(gpu)), &answer, number);                                                 \
     }
 
-NUMBER_OF_A_CARD(nvmlDeviceGetMinorNumber)
-NUMBER_OF_A_CARD(nvmlDeviceGetArchitecture)
-NUMBER_OF_A_CARD(nvmlDeviceGetNumGpuCores)
-NUMBER_OF_A_CARD(nvmlDeviceGetRetiredPagesPendingStatus)
-NUMBER_OF_A_CARD(nvmlDeviceGetMaxMigDeviceCount)
-NUMBER_OF_A_CARD(nvmlDeviceGetGpuInstanceId)
-NUMBER_OF_A_CARD(nvmlDeviceGetComputeInstanceId)
+NUMBER_OF_A_GPU(nvmlDeviceGetMinorNumber)
+NUMBER_OF_A_GPU(nvmlDeviceGetArchitecture)
+NUMBER_OF_A_GPU(nvmlDeviceGetNumGpuCores)
+NUMBER_OF_A_GPU(nvmlDeviceGetRetiredPagesPendingStatus)
+NUMBER_OF_A_GPU(nvmlDeviceGetMaxMigDeviceCount)
+NUMBER_OF_A_GPU(nvmlDeviceGetGpuInstanceId)
+NUMBER_OF_A_GPU(nvmlDeviceGetComputeInstanceId)
 
-EXPORT result nvmlDeviceGetCudaComputeCapability(device card, int *major, int *minor)
+EXPORT result nvmlDeviceGetCudaComputeCapability(device gpu, int *major, int *minor)
 {
     struct answer answer;
-    result status = ASK(&answer, NUMBER(card));
+    result status = ASK(&answer, NUMBER(gpu));
     if (status == SUCCESS) {
         *major = (int)answer.numbers[0];
         *minor = (int)answer.numbers[1];
@@ -111,10 +111,10 @@ struct memory {
     unsigned long long total, free, used;
 };
 
-EXPORT result nvmlDeviceGetMemoryInfo(device card, struct memory *memory)
+EXPORT result nvmlDeviceGetMemoryInfo(device gpu, struct memory *memory)
 {
     struct answer answer;
-    result status = ASK(&answer, NUMBER(card));
+    result status = ASK(&answer, NUMBER(gpu));
     if (status == SUCCESS)
         *memory = (struct memory){answer.numbers[0], answer.numbers[1], answer.numbers[2]};
     return status;
@@ -137,28 +137,28 @@ static result put_pci_info(result status, const struct answer *answer, struct pc
     return put_text(status, answer, info->bus_id, sizeof info->bus_id);
 }
 
-EXPORT result nvmlDeviceGetPciInfo_v3(device card, struct pci_info *info)
+EXPORT result nvmlDeviceGetPciInfo_v3(device gpu, struct pci_info *info)
 {
     struct answer answer;
-    return put_pci_info(ASK(&answer, NUMBER(card)), &answer, info);
+    return put_pci_info(ASK(&answer, NUMBER(gpu)), &answer, info);
 }
 
-EXPORT result nvmlDeviceGetNvLinkState(device card, unsigned int link, unsigned int *active)
+EXPORT result nvmlDeviceGetNvLinkState(device gpu, unsigned int link, unsigned int *active)
 {
     struct answer answer;
-    return put_number(ASK(&answer, NUMBER(card), link), &answer, active);
+    return put_number(ASK(&answer, NUMBER(gpu), link), &answer, active);
 }
 
-EXPORT result nvmlDeviceGetNvLinkRemotePciInfo_v2(device card, unsigned int link, struct pci_info *info)
+EXPORT result nvmlDeviceGetNvLinkRemotePciInfo_v2(device gpu, unsigned int link, struct pci_info *info)
 {
     struct answer answer;
-    return put_pci_info(ASK(&answer, NUMBER(card), link), &answer, info);
+    return put_pci_info(ASK(&answer, NUMBER(gpu), link), &answer, info);
 }
 
-EXPORT result nvmlDeviceGetNvLinkRemoteDeviceType(device card, unsigned int link, unsigned int *type)
+EXPORT result nvmlDeviceGetNvLinkRemoteDeviceType(device gpu, unsigned int link, unsigned int *type)
 {
     struct answer answer;
-    return put_number(ASK(&answer, NUMBER(card), link), &answer, type);
+    return put_number(ASK(&answer, NUMBER(gpu), link), &answer, type);
 }
 
 struct fabric_info {
@@ -170,12 +170,12 @@ struct fabric_info {
     unsigned int health;
 };
 
-EXPORT result nvmlDeviceGetGpuFabricInfoV(device card, struct fabric_info *info)
+EXPORT result nvmlDeviceGetGpuFabricInfoV(device gpu, struct fabric_info *info)
 {
     struct answer answer;
     if (info->version != VERSION(struct fabric_info, 2))
         return VERSION_MISMATCH;
-    result status = ASK(&answer, NUMBER(card));
+    result status = ASK(&answer, NUMBER(gpu));
     if (status == SUCCESS) {
         memcpy(info->cluster, answer.text, sizeof info->cluster);
         info->status = (result)answer.numbers[0];
@@ -188,21 +188,21 @@ EXPORT result nvmlDeviceGetGpuFabricInfoV(device card, struct fabric_info *info)
 
 /* Its health */
 
-EXPORT result nvmlDeviceGetTotalEccErrors(device card, unsigned int type, unsigned int counter,
+EXPORT result nvmlDeviceGetTotalEccErrors(device gpu, unsigned int type, unsigned int counter,
                                           unsigned long long *count)
 {
     struct answer answer;
-    result status = ASK(&answer, NUMBER(card), type, counter);
+    result status = ASK(&answer, NUMBER(gpu), type, counter);
     if (status == SUCCESS)
         *count = answer.numbers[0];
     return status;
 }
 
-EXPORT result nvmlDeviceGetRemappedRows(device card, unsigned int *corrected, unsigned int *uncorrected,
+EXPORT result nvmlDeviceGetRemappedRows(device gpu, unsigned int *corrected, unsigned int *uncorrected,
                                         unsigned int *pending, unsigned int *failed)
 {
     struct answer answer;
-    result status = ASK(&answer, NUMBER(card));
+    result status = ASK(&answer, NUMBER(gpu));
     if (status == SUCCESS) {
         *corrected = (unsigned int)answer.numbers[0];
         *uncorrected = (unsigned int)answer.numbers[1];
@@ -224,12 +224,12 @@ struct field_value {
     } value;
 };
 
-EXPORT result nvmlDeviceGetFieldValues(device card, int count, struct field_value *values)
+EXPORT result nvmlDeviceGetFieldValues(device gpu, int count, struct field_value *values)
 {
     struct answer answer;
     for (int index = 0; index < count; index++) {
         struct field_value *value = values + index;
-        result status = ASK(&answer, NUMBER(card), value->field);
+        result status = ASK(&answer, NUMBER(gpu), value->field);
         if (status != SUCCESS)
             return status;
         value->type = (unsigned int)answer.numbers[0];
@@ -241,7 +241,7 @@ EXPORT result nvmlDeviceGetFieldValues(device card, int count, struct field_valu
 }
 
 struct event {
-    device card;
+    device gpu;
     unsigned long long type, data;
     unsigned int gpu_instance, compute_instance;
 };
@@ -258,10 +258,10 @@ EXPORT result nvmlEventSetFree(event_set set)
     return ASK(&answer, NUMBER(set));
 }
 
-EXPORT result nvmlDeviceRegisterEvents(device card, unsigned long long types, event_set set)
+EXPORT result nvmlDeviceRegisterEvents(device gpu, unsigned long long types, event_set set)
 {
     struct answer answer;
-    return ASK(&answer, NUMBER(card), types, NUMBER(set));
+    return ASK(&answer, NUMBER(gpu), types, NUMBER(set));
 }
 
 EXPORT result nvmlEventSetWait_v2(event_set set, struct event *event, unsigned int timeout_ms)
@@ -280,10 +280,10 @@ struct process {
     unsigned int gpu_instance, compute_instance;
 };
 
-EXPORT result nvmlDeviceGetComputeRunningProcesses_v3(device card, unsigned int *count, struct process *processes)
+EXPORT result nvmlDeviceGetComputeRunningProcesses_v3(device gpu, unsigned int *count, struct process *processes)
 {
     struct answer answer;
-    result status = ASK(&answer, NUMBER(card));
+    result status = ASK(&answer, NUMBER(gpu));
     if (status != SUCCESS)
         return status;
     unsigned int room = *count;
