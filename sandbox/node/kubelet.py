@@ -21,6 +21,7 @@ from sandbox.node.error import NodeError
 from sandbox.node.health import DeviceKey, build_allocated_resources
 from sandbox.node.health_watch import REOPEN_S, HealthWatch
 from sandbox.node.pod import PODS, Pod
+from sandbox.node.pod_resource import serve_pod_resources
 from sandbox.node.pod_status import Ended, Running, State, Waiting, build_status
 from sandbox.node.registration import Registry
 from sandbox.node.runtime import Runtime
@@ -76,6 +77,7 @@ class Kubelet:
         )
         self.runtime = Runtime(directory / "pods", cdi_dir)
         self.claims = ClaimManager(directory, client, self.registry)
+        self._directory = directory
         self._client = client
         self._recorder = EventRecorder(client, component="kubelet", host=node_name)
         self._health = HealthWatch(self.registry, self._health_changed, reopen_s=reopen_s)
@@ -89,7 +91,7 @@ class Kubelet:
         await self.claims.read()
         await self._wiper.wipe()
         try:
-            async with asyncio.TaskGroup() as tasks:
+            async with serve_pod_resources(self._directory), asyncio.TaskGroup() as tasks:
                 self._tasks = tasks
                 tasks.create_task(self.registry.run())
                 tasks.create_task(self._recorder.run())

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kubeletplugin.kubelet.pod_resource import PodResources
 from sandbox.node.driver import HEALTH_VERSIONS
 from sandbox.node.health_watch import HealthWatch
 from sandbox.node.registration import Registry
@@ -36,6 +37,15 @@ async def test_a_pod_runs_with_the_devices_of_its_claim_and_leaves_nothing(up: K
     up.server.remove("pods", "train", "default")
     await until(lambda: not up.prepared())
     assert list((up.node.folder / "pods").iterdir()) == []
+
+
+async def test_it_tells_the_plugin_that_no_pod_holds_anything_of_a_device_plugin(up: KubeletNode) -> None:
+    pods = PodResources(up.node.folder)
+    assert await pods.read_held() == frozenset()
+    await up.node.stop_kubelet()
+    assert await pods.read_held() is None
+    await up.node.start_kubelet()
+    assert await pods.read_held() == frozenset()
 
 
 async def test_a_pod_waits_until_its_claim_is_reserved_for_it(up: KubeletNode) -> None:
