@@ -2,7 +2,7 @@
 
 from dra_driver.errors import DeviceError
 from kubeletplugin.catalog import Catalog, Entry
-from kubeletplugin.prepare.record import PreparedDevice
+from kubeletplugin.prepare.record import ClaimRecord, PreparedDevice
 
 
 def find_entry(device: PreparedDevice, catalog: Catalog) -> Entry:
@@ -11,3 +11,9 @@ def find_entry(device: PreparedDevice, catalog: Catalog) -> Entry:
     if entry is None:
         raise DeviceError(f"device {device}: not on this node any more")
     return entry
+
+
+def lacks_partition(record: ClaimRecord, catalog: Catalog) -> bool:
+    """Whether a claim has a partition that does not exist, as after a reset of its GPU. The catalog may be old."""
+    partitions = (entry.partition for device in record.devices if (entry := catalog.find(device.device)) is not None)
+    return any(partition is not None and partition.uuid is None for partition in partitions)

@@ -16,6 +16,7 @@ from dra_driver.errors import ClaimError, DeviceBusyError, DeviceError, DraError
 from kubeletplugin.catalog import Catalog
 from kubeletplugin.prepare.artifact import Artifacts
 from kubeletplugin.prepare.checkpoint import Checkpoint
+from kubeletplugin.prepare.entry import lacks_partition
 from kubeletplugin.prepare.holder import Holders
 from kubeletplugin.prepare.lock import claim_key
 from kubeletplugin.prepare.lost import UNKNOWN
@@ -72,6 +73,7 @@ class Preparer:
         self._artifacts = artifacts
         self._catalog = catalog
         self._boot_id = boot_id
+        self._lacking: set[str] = set()
         sharing = sharing or DeviceSharing()
         self._holders = holders = Holders(checkpoint, artifacts, pool=owned.pool, catalog=catalog)
         self._setup = Setup(
@@ -125,22 +127,26 @@ class Preparer:
             self._setup.undo(ref.uid, record.devices if record is not None else ())
 
     def restore(self) -> tuple[tuple[ClaimRef, ClaimError], ...]:
-        """Put back what is missing of prepared claims, as after a reboot.
+        """Put back what is missing of prepared claims, as after a reboot, or the reset of a GPU with partitions.
 
         Returns the claims of which something could not be put back, and why. Raises StateError if nobody can look.
         """
         errors: list[tuple[ClaimRef, ClaimError]] = []
         with self._checkpoint.owned():
             records = sorted(self._checkpoint.list(), key=shares_devices)  # those last that may wait for a daemon
+        halved = self._find_halved(records)
         for record in records:
             if record.state is not ClaimState.COMPLETED:
                 continue
-            if self._is_set_up(record) and self._artifacts.is_complete(record):
+            if self._is_set_up(record) and self._artifacts.is_complete(record) and record.uid not in halved:
                 continue  # without a look at the lock, which a claim that hangs keeps
             try:
-                self.find_prepared(record.ref)
+                found = self.find_prepared(record.ref)
             except ClaimError as error:
                 errors.append((record.ref, error))
+            else:
+                if found is not None and record.uid in halved:
+                    log.warning("partition of a claim gone, made again", claim=str(record.ref), claim_uid=record.uid)
         self._setup.notice_others()
         mended = self._mender.mend(record for record in records if record.state is ClaimState.COMPLETED)
         return tuple({**dict(mended), **dict(errors)}.items())
@@ -188,9 +194,17 @@ class Preparer:
         elif not self._artifacts.is_complete(record):
             self._setup.apply(record, self._catalog())
             log.info("claim restored", claim=str(ref), claim_uid=ref.uid)
+        elif lacks_partition(record, self._catalog()):
+            self._setup.apply(record, self._catalog())
         elif shares_devices(record):
             self._setup.apply_sharing(record, self._catalog())
         return record
+
+    def _find_halved(self, records: list[ClaimRecord]) -> set[str]:
+        """The claims that lacked a partition at the last look, too: the catalog may be older than one of them."""
+        before = self._lacking
+        self._lacking = {record.uid for record in records if lacks_partition(record, self._catalog())}
+        return {uid for uid in self._lacking & before if not self.is_busy(uid)}
 
     def _is_set_up(self, record: ClaimRecord) -> bool:
         """Whether that was done under this kernel, as far as anybody knows."""

@@ -133,3 +133,45 @@ def test_a_partition_of_a_gpu_that_was_away_when_its_claim_ended_is_gone_once_it
     node.prepare(node.device().name, "uid-2")
     assert (node.layout, node.gpu.mig_enabled) == ([], False)
     assert list((node.hardware.folder / "state/mig").glob("*.json")) == []
+
+
+def _reset(node: Node) -> None:
+    """Let the kernel's driver take the GPU on anew: its instances and its mode are gone."""
+    node.hardware.nvml.remove(node.gpu)
+    node.gpu.mig_enabled = node.gpu.mig_pending = False
+    node.hardware.bind(node.gpu)
+
+
+def test_a_partition_that_a_reset_took_from_a_claim_is_made_again(node: Node) -> None:
+    partition = node.name("1g.10gb", 0)
+    node.prepare(partition)
+    _reset(node)
+    for _ in range(3):
+        assert node.preparer.restore() == ()
+    assert node.layout == [("1g.10gb", 0, 1)]
+    assert any("/nvidia-caps/" in path for path in node.nodes(partition))
+    node.preparer.unprepare(a_ref())
+    assert (node.layout, node.gpu.mig_enabled) == ([], False)
+
+
+def test_asking_again_after_a_reset_makes_the_partition_before_it_answers(node: Node) -> None:
+    node.prepare(node.name("1g.10gb", 0))
+    _reset(node)
+    assert node.preparer.find_prepared(a_ref("uid-1", "claim-uid-1")) is not None
+    assert node.layout == [("1g.10gb", 0, 1)]
+
+
+@pytest.mark.parametrize("profile", ["1g.10gb", "2g.20gb"])
+def test_what_an_administrator_made_in_place_of_a_claims_partition_after_a_reset_stays(
+    node: Node, profile: str
+) -> None:
+    node.prepare(node.name("1g.10gb", 0))
+    _reset(node)
+    node.gpu.mig_enabled = node.gpu.mig_pending = True
+    node.hardware.nvml.make(node.gpu, profile, 0)
+    for _ in range(3):
+        node.preparer.restore()
+    node.preparer.unprepare(a_ref())
+    for _ in range(3):
+        node.preparer.sweep()
+    assert node.layout == [(profile, 0, 1)]
