@@ -22,12 +22,12 @@ SERVICE_ACCOUNT = "dra-controller"
 LABEL = "dra-driver.io/allocator"
 GATE = "dra-driver.io/allocation"
 
-CARD = "card.test.local"
-"""A class of the controller's: a whole or shared card."""
+DEVICE = "device.test.local"
+"""A class of the controller's: a whole or shared GPU."""
 PART = "part.test.local"
 """A class of the controller's: a partition."""
 
-_CLASSES = ((CARD, "accelerator"), (PART, "partition"))
+_CLASSES = ((DEVICE, "accelerator"), (PART, "partition"))
 CHART_VALUES = (
     "controller.enabled=true",
     *(f"controller.classes[{i}].name={name}" for i, (name, _) in enumerate(_CLASSES)),
@@ -131,7 +131,7 @@ def told(cluster: Cluster, kind: str, name: str) -> list[str]:
 
 
 def write_fleet_profile(folder: Path) -> Path:
-    """Write a profile of four cards: two A100, linked and to be partitioned, and two L40S."""
+    """Write a profile of four GPUs: two A100, linked and to be partitioned, and two L40S."""
     groups = []
     for name in ("a100x8", "l40sx4"):
         [group] = yaml.safe_load((PROFILES / f"{name}.yaml").read_text())["devices"]
@@ -142,7 +142,7 @@ def write_fleet_profile(folder: Path) -> Path:
 
 
 def of_model(model: str) -> str:
-    """Build the expression that selects a model's cards."""
+    """Build the expression that selects a model's GPUs."""
     return f'device.attributes["{DRIVER}"].model == "{model}"'
 
 

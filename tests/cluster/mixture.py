@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from tests.cluster.plugin import PluginProcess
 from tests.cluster.scenario import Manifest, View, Workload, a_claim, a_pod, a_request, device_of
 
-WHOLE = a_request("card", "accelerator.dra-driver.io")
-SHARE = a_request("card", "accelerator.dra-driver.io", capacity={"memory": "8Gi", "cores": "30"})
-PARTITION = a_request("card", "partition.dra-driver.io")
+WHOLE = a_request("device", "accelerator.dra-driver.io")
+SHARE = a_request("device", "accelerator.dra-driver.io", capacity={"memory": "8Gi", "cores": "30"})
+PARTITION = a_request("device", "partition.dra-driver.io")
 
 MIXTURE = {"whole": WHOLE, "share-1": SHARE, "share-2": SHARE, "partition": PARTITION}
 
 PROFILE = "a100x8"
-"""A profile whose cards can be had in all these ways."""
+"""A profile whose GPUs can be had in all these ways."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Held:
 
 
 def run_mixture(workload: Workload) -> dict[str, Held]:
-    """Run a Pod with a whole card, two that share one, and one with a partition; each has a claim of its own name."""
+    """Run a Pod with a whole GPU, two that share one, and one with a partition; each has a claim of its own name."""
     run_each(workload, MIXTURE)
     return look_at(workload, *MIXTURE)
 

@@ -34,7 +34,7 @@ _LOOK = "find /dev -type c -exec stat -c '%n %t %T' {} +; echo; tr '\\0' '\\n' <
 
 
 def a_request(
-    name: str = "card",
+    name: str = "device",
     device_class: str = "gpu.dra-driver.io",
     *selectors: str,
     capacity: Mapping[str, str] | None = None,
@@ -114,11 +114,11 @@ def a_pod(
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 
-def write_profile(folder: Path, name: str, *, cards: int) -> Path:
-    """Write a profile of one's own: the first cards of a built-in one."""
+def write_profile(folder: Path, name: str, *, gpus: int) -> Path:
+    """Write a profile of one's own: the first GPUs of a built-in one."""
     [group] = yaml.safe_load((PROFILES / f"{name}.yaml").read_text())["devices"]
     path = folder / f"{name}.yaml"
-    path.write_text(yaml.safe_dump({"devices": [{**group, "count": cards, "slots": group["slots"][:cards]}]}))
+    path.write_text(yaml.safe_dump({"devices": [{**group, "count": gpus, "slots": group["slots"][:gpus]}]}))
     return path
 
 

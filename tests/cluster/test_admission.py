@@ -235,7 +235,7 @@ def an_allocated_claim(cluster: Cluster, workload: Workload, node: str, devices:
     """Store a claim that is allocated on a node: so many devices of the plugin's driver and of another."""
     workload.apply(a_claim("held"))
     results = [
-        {"request": "card", "driver": driver, "pool": node, "device": f"gpu-{index}"}
+        {"request": "device", "driver": driver, "pool": node, "device": f"gpu-{index}"}
         for driver in (DRIVER, OTHER_DRIVER)
         for index in range(devices)
     ]

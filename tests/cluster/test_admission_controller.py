@@ -175,7 +175,7 @@ def test_others_change_pods_as_before(cluster: Cluster, gated: Manifest) -> None
 
 
 def allocation() -> dict[str, object]:
-    result = {"request": "card", "driver": "accel.dra-driver.io", "pool": "node-a", "device": "gpu-0"}
+    result = {"request": "device", "driver": "accel.dra-driver.io", "pool": "node-a", "device": "gpu-0"}
     return {"devices": {"results": [result]}, "allocationTimestamp": "2026-01-01T00:00:00Z"}
 
 
@@ -229,7 +229,7 @@ def test_even_with_every_role_it_writes_no_device_status_and_makes_or_deletes_no
 
 def with_toleration(toleration: Manifest, version: str = "v1", **request: Any) -> Manifest:
     """Build a claim with one request that has a toleration."""
-    claim = a_claim("tolerant", a_request("card", tolerations=[toleration], **request))
+    claim = a_claim("tolerant", a_request("device", tolerations=[toleration], **request))
     if version == "v1beta1":
         [one] = claim["spec"]["devices"]["requests"]
         claim["spec"]["devices"]["requests"] = [{"name": one["name"], **one["exactly"]}]
@@ -256,7 +256,7 @@ TOLERATIONS = [
 def test_no_claim_and_no_template_may_tolerate_the_taint(cluster: Cluster, toleration: Manifest, version: str) -> None:
     admin, claim = cluster.control_plane.admin, with_toleration(toleration, version)
     for manifest in (claim, as_template(claim)):
-        assert f"request card: {TOLERATES}" in create(cluster, admin, manifest)
+        assert f"request device: {TOLERATES}" in create(cluster, admin, manifest)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -20,7 +20,7 @@ from tests.support.manifest import (
 
 CLASSES = ("accelerator.dra-driver.io", "gpu.dra-driver.io", "npu.dra-driver.io", "partition.dra-driver.io")
 PROFILE = """\
-description: a card of our own
+description: a GPU of our own
 devices:
   - {vendor: nvidia, type: gpu, model: "L4", memory: 23034Mi}
 """

@@ -58,7 +58,7 @@ def test_a_device_that_another_driver_serves_is_given_to_no_pod_until_that_ends(
     plugin: PluginProcess, workload: Workload, foreign: Manifest
 ) -> None:
     plugin.cluster.wait_for("taints", lambda: owners(plugin) == [OTHER] * 8)
-    workload.apply(a_claim("one", a_request("card", "accelerator.dra-driver.io")), a_pod("one", "one"))
+    workload.apply(a_claim("one", a_request("device", "accelerator.dra-driver.io")), a_pod("one", "one"))
     workload.wait_until_unschedulable("one")
     plugin.cluster.wait_for("an event", lambda: plugin.cluster.events(reason="DevicesInUse"))
     plugin.cluster.kubectl("delete", "resourceslice", foreign["metadata"]["name"], "--ignore-not-found")
@@ -89,7 +89,7 @@ def test_devices_that_a_device_plugin_counts_are_given_to_no_pod_until_it_ends(
 ) -> None:
     plugin.cluster.wait_for("the kubelet to count devices", lambda: counted(plugin) == "8")
     plugin.cluster.wait_for("taints", lambda: owners(plugin) == [COUNTED] * 8)
-    workload.apply(a_claim("one", a_request("card", "accelerator.dra-driver.io")), a_pod("one", "one"))
+    workload.apply(a_claim("one", a_request("device", "accelerator.dra-driver.io")), a_pod("one", "one"))
     workload.wait_until_unschedulable("one")
     plugin.process.kill()
     plugin.process.start()
@@ -110,7 +110,7 @@ def test_a_device_that_a_pod_has_of_a_device_plugin_is_given_to_no_other_until_t
     assert workload.exec("theirs", f"echo ${VARIABLE}").startswith(RESOURCE)
     device_plugin.kill()
     plugin.cluster.wait_for("the kubelet to count none", lambda: counted(plugin) == "0")
-    workload.apply(a_claim("one", a_request("card", "accelerator.dra-driver.io")), a_pod("one", "one"))
+    workload.apply(a_claim("one", a_request("device", "accelerator.dra-driver.io")), a_pod("one", "one"))
     workload.wait_until_unschedulable("one")
     assert owners(plugin) == [COUNTED] * 8
     workload.delete("pod", "theirs")

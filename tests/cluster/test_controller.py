@@ -10,7 +10,7 @@ import pytest
 from tests.cluster.claim_history import record_claims
 from tests.cluster.cluster import Cluster
 from tests.cluster.controller import (
-    CARD,
+    DEVICE,
     PART,
     ControllerProcess,
     gated,
@@ -71,8 +71,8 @@ def plugins(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
         assert history.assert_no_device_was_given_twice() > 0
 
 
-def a_card(name: str, model: str, **fields: Any) -> Manifest:
-    return a_claim(name, a_request("card", CARD, of_model(model), **fields))
+def a_gpu(name: str, model: str, **fields: Any) -> Manifest:
+    return a_claim(name, a_request("device", DEVICE, of_model(model), **fields))
 
 
 def node_of(workload: Workload, pod: str) -> str:
@@ -88,7 +88,7 @@ def test_of_two_pods_that_race_for_the_last_device_one_gets_it_and_the_other_one
     workload: Workload,
 ) -> None:
     pods = [gated(a_pod(name, name, node="node-a")) for name in ("first", "second", "third")]
-    claims = [a_card(name, "L40S") for name in ("first", "second", "third")]
+    claims = [a_gpu(name, "L40S") for name in ("first", "second", "third")]
     workload.run(claims[0], pods[0])
     workload.apply(*claims[1:], *pods[1:])
 
@@ -110,7 +110,7 @@ def test_of_two_pods_that_race_for_the_last_device_one_gets_it_and_the_other_one
 
 
 def test_what_was_allocated_is_protected_stamped_and_reserved_for_the_pod(workload: Workload) -> None:
-    workload.run(a_card("one", "L40S"), gated(a_pod("one", "one")))
+    workload.run(a_gpu("one", "L40S"), gated(a_pod("one", "one")))
     claim, pod = workload.claim("one"), workload.cluster.get("pod", "one")
     assert claim["metadata"]["finalizers"] == [FINALIZER]
     assert claim["status"]["allocation"]["allocationTimestamp"]
@@ -123,11 +123,11 @@ def test_what_was_allocated_is_protected_stamped_and_reserved_for_the_pod(worklo
 
 
 def test_linked_devices_come_from_one_link_domain(workload: Workload, plugins: dict[str, PluginProcess]) -> None:
-    workload.run(a_card("alone", "A100"), gated(a_pod("alone", "alone", node="node-a")))
+    workload.run(a_gpu("alone", "A100"), gated(a_pod("alone", "alone", node="node-a")))
     linked = a_claim(
         "linked",
-        a_request("cards", CARD, count=2),
-        constraints=[{"requests": ["cards"], "matchAttribute": f"{DRIVER}/linkDomain"}],
+        a_request("devices", DEVICE, count=2),
+        constraints=[{"requests": ["devices"], "matchAttribute": f"{DRIVER}/linkDomain"}],
     )
     workload.run(linked, gated(a_pod("linked", "linked")))
     devices = [result["device"] for result in results(workload.claim("linked"))]
@@ -140,7 +140,7 @@ def test_linked_devices_come_from_one_link_domain(workload: Workload, plugins: d
 
 def test_a_share_is_given_beside_a_share(workload: Workload) -> None:
     for name in ("first", "second"):
-        share = a_card(name, "L40S", capacity={"memory": "8Gi", "cores": "30"})
+        share = a_gpu(name, "L40S", capacity={"memory": "8Gi", "cores": "30"})
         workload.run(with_policy(share, "binpack"), gated(a_pod(name, name)))
     first, second = (workload.claim(name) for name in ("first", "second"))
     assert device_of(first) == device_of(second)
@@ -159,20 +159,20 @@ def test_a_partition_is_given(workload: Workload) -> None:
 
 
 def test_a_pod_with_three_claims_goes_where_all_of_them_fit(workload: Workload) -> None:
-    both = a_claim("both", a_request("card", CARD, of_model("L40S"), count=2))
+    both = a_claim("both", a_request("device", DEVICE, of_model("L40S"), count=2))
     workload.run(both, gated(a_pod("both", "both", node="node-a")))
     part = a_claim("part", a_request("part", PART, of_partition("1g.10gb")))
-    three = gated(a_pod("three", "card", "fast", "part"))
-    workload.run(part, a_card("fast", "A100"), a_card("card", "L40S"), three)
-    claims = [workload.claim(name) for name in ("card", "fast", "part")]
+    three = gated(a_pod("three", "device", "fast", "part"))
+    workload.run(part, a_gpu("fast", "A100"), a_gpu("device", "L40S"), three)
+    claims = [workload.claim(name) for name in ("device", "fast", "part")]
     assert {device_of(claim)[0] for claim in claims} == {node_of(workload, "three")} == {"node-b"}
     assert workload.see("three").given == {device_of(claim)[1] for claim in claims}
 
 
 def test_a_pod_with_a_claim_that_kube_scheduler_allocates_goes_where_that_fits_too(workload: Workload) -> None:
     for name in ("first", "second"):
-        foreign = a_claim(f"{name}-foreign", a_request("card", OTHER_DRIVER))
-        workload.apply(foreign, a_card(name, "L40S"), gated(a_pod(name, name, f"{name}-foreign")))
+        foreign = a_claim(f"{name}-foreign", a_request("device", OTHER_DRIVER))
+        workload.apply(foreign, a_gpu(name, "L40S"), gated(a_pod(name, name, f"{name}-foreign")))
     cluster = workload.cluster
 
     def winner() -> str:
@@ -190,16 +190,16 @@ def test_a_pod_with_a_claim_that_kube_scheduler_allocates_goes_where_that_fits_t
 
 def test_a_claim_from_a_template_is_waited_for(workload: Workload) -> None:
     workload.run(
-        a_claim_template("cards", a_request("card", CARD)),
-        gated(a_pod("one", template="cards")),
-        gated(a_pod("two", template="cards")),
+        a_claim_template("devices", a_request("device", DEVICE)),
+        gated(a_pod("one", template="devices")),
+        gated(a_pod("two", template="devices")),
     )
     devices = {device_of(workload.claim_of(pod)) for pod in ("one", "two")}
     assert len(devices) == 2
 
 
 def test_a_claim_is_shared_by_pods(workload: Workload) -> None:
-    workload.run(a_card("shared", "A100"), gated(a_pod("one", "shared")), gated(a_pod("two", "shared")))
+    workload.run(a_gpu("shared", "A100"), gated(a_pod("one", "shared")), gated(a_pod("two", "shared")))
     claim = workload.claim("shared")
     assert {consumer["name"] for consumer in claim["status"]["reservedFor"]} == {"one", "two"}
     assert workload.see("one").given == workload.see("two").given == {device_of(claim)[1]}
@@ -208,7 +208,7 @@ def test_a_claim_is_shared_by_pods(workload: Workload) -> None:
 @pytest.mark.parametrize(("policy", "on_nodes"), [("binpack", [4]), ("spread", [2, 2])])
 def test_where_pods_land_shows_the_policy(workload: Workload, policy: str, on_nodes: list[int]) -> None:
     names = [f"{policy}-{index}" for index in range(4)]
-    claims = [with_policy(a_claim(name, a_request("card", CARD)), policy) for name in names]
+    claims = [with_policy(a_claim(name, a_request("device", DEVICE)), policy) for name in names]
     workload.run(*claims, *(gated(a_pod(name, name)) for name in names))
     assert sorted(Counter(node_of(workload, name) for name in names).values()) == on_nodes
 
@@ -218,7 +218,7 @@ def test_a_node_that_is_cordoned_before_the_pod_is_bound_is_left_for_another(wor
     scheduler = cluster.processes["kube-scheduler"]
     scheduler.stop()
     try:
-        workload.apply(a_card("one", "L40S"), gated(a_pod("one", "one")))
+        workload.apply(a_gpu("one", "L40S"), gated(a_pod("one", "one")))
         cluster.wait_for("the gate to be gone", lambda: "schedulingGates" not in cluster.get("pod", "one")["spec"])
         chosen, _ = device_of(workload.claim("one"))
         cluster.kubectl("cordon", chosen)
@@ -234,7 +234,7 @@ def test_a_node_that_is_cordoned_before_the_pod_is_bound_is_left_for_another(wor
 
 
 def test_a_pod_that_is_deleted_while_it_waits_leaves_nothing_behind(workload: Workload) -> None:
-    never = a_claim("never", a_request("card", CARD, of_model("B200")))
+    never = a_claim("never", a_request("device", DEVICE, of_model("B200")))
     workload.apply(never, gated(a_pod("never", "never")))
     wait_until_told(workload, "Pod", "never")
     workload.delete("pod", "never")

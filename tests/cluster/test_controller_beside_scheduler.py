@@ -30,7 +30,7 @@ def test_no_device_is_given_twice_at_any_moment(workload: Workload) -> None:
         workload.apply(
             *a_load("ours", PODS),
             *a_load(
-                "theirs", PODS, card="accelerator.dra-driver.io", part="partition.dra-driver.io", by_controller=False
+                "theirs", PODS, gpu="accelerator.dra-driver.io", part="partition.dra-driver.io", by_controller=False
             ),
         )
         pods = wait_until_done(workload, 2 * PODS)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.cluster.claim_history import ClaimHistory, record_claims
 from tests.cluster.cluster import Cluster
-from tests.cluster.controller import CARD, ControllerProcess, gated, give_nodes, write_fleet_profile
+from tests.cluster.controller import DEVICE, ControllerProcess, gated, give_nodes, write_fleet_profile
 from tests.cluster.plugin import PluginProcess
 from tests.cluster.proxy import Call, Proxy, run_proxy
 from tests.cluster.scenario import Workload, a_claim, a_pod, a_request, device_of
@@ -68,7 +68,7 @@ def kill_after(controller: ControllerProcess, proxy: Proxy, step: int) -> list[s
 
 
 def apply_pod(workload: Workload) -> None:
-    workload.apply(*(a_claim(name, a_request("card", CARD)) for name in CLAIMS), gated(a_pod("pod", *CLAIMS)))
+    workload.apply(*(a_claim(name, a_request("device", DEVICE)) for name in CLAIMS), gated(a_pod("pod", *CLAIMS)))
 
 
 @pytest.mark.parametrize("step", range(1, len(WRITES) + 1))

@@ -25,7 +25,7 @@ FOLDER = "/var/run/kubernetes.io/dra-device-attributes"
 
 @pytest.fixture(scope="module", autouse=True)
 def plugin(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PluginProcess]:
-    profile = write_profile(tmp_path_factory.mktemp("metadata"), "h100x8", cards=1)
+    profile = write_profile(tmp_path_factory.mktemp("metadata"), "h100x8", gpus=1)
     with run_plugins(cluster, {"node-a": str(profile)}, device_metadata=True) as plugins:
         yield plugins["node-a"]
 
@@ -33,7 +33,7 @@ def plugin(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 def test_a_container_reads_what_its_claim_got(workload: Workload, plugin: PluginProcess) -> None:
     workload.run(a_claim("held", a_request(capacity={"memory": "8Gi"})), a_pod("holder", "held"))
     claim = workload.claim("held")
-    path = f"{FOLDER}/resourceclaims/held/card/{DRIVER}-metadata.json"
+    path = f"{FOLDER}/resourceclaims/held/device/{DRIVER}-metadata.json"
     newest, older = map(json.loads, workload.exec("holder", f"cat {path}").splitlines())
     assert newest["apiVersion"] == "metadata.resource.k8s.io/v1beta1"
     assert older == {**newest, "apiVersion": "metadata.resource.k8s.io/v1alpha1"}
@@ -46,7 +46,7 @@ def test_a_container_reads_what_its_claim_got(workload: Workload, plugin: Plugin
 
 def test_a_claim_of_a_template_is_found_by_the_name_in_the_pod(workload: Workload, plugin: PluginProcess) -> None:
     workload.run(a_claim_template("mine", a_request()), a_pod("holder", template="mine"))
-    path = f"{FOLDER}/resourceclaimtemplates/mine/card/{DRIVER}-metadata.json"
+    path = f"{FOLDER}/resourceclaimtemplates/mine/device/{DRIVER}-metadata.json"
     newest = json.loads(workload.exec("holder", f"cat {path}").splitlines()[0])
     assert newest["podClaimName"] == "mine"
     assert newest["metadata"]["name"] == workload.claim_of("holder")["metadata"]["name"]

@@ -22,7 +22,7 @@ from tests.cluster.scenario import (
 
 @pytest.fixture(scope="module", autouse=True)
 def plugin(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PluginProcess]:
-    profile = write_profile(tmp_path_factory.mktemp("status"), "h100x8", cards=1)
+    profile = write_profile(tmp_path_factory.mktemp("status"), "h100x8", gpus=1)
     with run_plugins(cluster, {"node-a": str(profile)}) as plugins:
         yield plugins["node-a"]
 

@@ -22,8 +22,8 @@ from tests.cluster.scenario import (
 
 SHARING, PARTITIONS, TAINTS = "DRAConsumableCapacity", "DRAPartitionableDevices", "DRADeviceTaints"
 
-# The second of two cards is ill.
-CARDS = 2
+# The second of two GPUs is ill.
+GPUS = 2
 ILL = {"unhealthy": {1: {"reason": "xid-79", "message": "fell off the bus"}}}
 
 
@@ -48,7 +48,7 @@ def lesser(small_cluster: Cluster) -> Cluster:
 
 @pytest.fixture
 def profile(tmp_path: Path) -> str:
-    return str(write_profile(tmp_path, "a100x8", cards=CARDS))
+    return str(write_profile(tmp_path, "a100x8", gpus=GPUS))
 
 
 def set_gates(cluster: Cluster, gates: dict[str, bool]) -> None:
@@ -89,38 +89,38 @@ def wait_until_told(cluster: Cluster, *gates: str) -> None:
 
 
 def fall_ill(plugin: PluginProcess) -> None:
-    """Make the second card ill and wait until the pool is published so."""
+    """Make the second GPU ill and wait until the pool is published so."""
     plugin.override(ILL)
 
     def is_seen() -> bool:
-        return TAINTS in features(plugin) or len(devices(plugin)) - len(partitions(plugin)) == CARDS - 1
+        return TAINTS in features(plugin) or len(devices(plugin)) - len(partitions(plugin)) == GPUS - 1
 
-    plugin.cluster.wait_for("the ill card to be tainted or left out", is_seen)
+    plugin.cluster.wait_for("the ill GPU to be tainted or left out", is_seen)
 
 
-def test_without_all_three_only_whole_healthy_cards_are_published_each_for_one_claim(
+def test_without_all_three_only_whole_healthy_gpus_are_published_each_for_one_claim(
     lesser: Cluster, profile: str
 ) -> None:
     set_gates(lesser, without(SHARING, PARTITIONS, TAINTS))
     with run_plugins(lesser, {"node-a": profile}) as plugins, run_workload(plugins["node-a"]) as workload:
         plugin = plugins["node-a"]
         fall_ill(plugin)
-        [card] = devices(plugin)
-        assert not card["attributes"]["partition"]["bool"]
-        assert not {"allowMultipleAllocations", "consumesCounters", "taints"} & card.keys()
-        assert all(set(capacity) == {"value"} for capacity in card["capacity"].values())
+        [gpu] = devices(plugin)
+        assert not gpu["attributes"]["partition"]["bool"]
+        assert not {"allowMultipleAllocations", "consumesCounters", "taints"} & gpu.keys()
+        assert all(set(capacity) == {"value"} for capacity in gpu["capacity"].values())
         assert not any("sharedCounters" in found["spec"] for found in plugin.slices())
 
         wait_until_told(lesser, SHARING, PARTITIONS, TAINTS)
         [left_out] = lesser.wait_for("an event", lambda: lesser.events(reason="DeviceLeftOut"))
         assert "xid-79" in left_out["message"]
 
-        assert_one_claim_has_a_card_alone(workload, card["name"])
+        assert_one_claim_has_a_gpu_alone(workload, gpu["name"])
 
 
-def assert_one_claim_has_a_card_alone(workload: Workload, device: str) -> None:
-    # Without the gate, the API server forgets how much of the card the claim asks for.
-    share = a_request("card", "accelerator.dra-driver.io", capacity={"memory": "8Gi"})
+def assert_one_claim_has_a_gpu_alone(workload: Workload, device: str) -> None:
+    # Without the gate, the API server forgets how much of the GPU the claim asks for.
+    share = a_request("device", "accelerator.dra-driver.io", capacity={"memory": "8Gi"})
     run_each(workload, {"alone": share})
     assert workload.see("alone").given == {device} == {device_of(workload.claim("alone"))[1]}
     workload.apply(a_claim("other", share), a_pod("other", "other"))
@@ -138,7 +138,7 @@ def test_without_one_of_them_the_others_are_made_use_of(lesser: Cluster, profile
         fall_ill(plugin)
         assert features(plugin) == {SHARING, PARTITIONS, TAINTS} - {gate}
         whole = len(devices(plugin)) - len(partitions(plugin))
-        assert whole == (CARDS - 1 if gate == TAINTS else CARDS)
+        assert whole == (GPUS - 1 if gate == TAINTS else GPUS)
         assert bool(partitions(plugin)) == (gate != PARTITIONS)
         wait_until_told(lesser, gate)
 
@@ -147,7 +147,7 @@ def test_gates_that_are_enabled_while_the_plugin_runs_are_made_use_of(lesser: Cl
     set_gates(lesser, without(SHARING, PARTITIONS, TAINTS))
     with run_plugins(lesser, {"node-a": profile}) as plugins, run_workload(plugins["node-a"]) as workload:
         plugin = plugins["node-a"]
-        run_each(workload, {"before": a_request("card", "accelerator.dra-driver.io")})
+        run_each(workload, {"before": a_request("device", "accelerator.dra-driver.io")})
         fall_ill(plugin)
         assert features(plugin) == set()
         set_gates(lesser, {})
@@ -169,7 +169,7 @@ def test_without_taints_a_node_of_the_controller_publishes_nothing_until_it_is_k
             [left_out] = lesser.wait_for("an event", lambda: lesser.events(reason="DeviceLeftOut"))
             assert left_out["message"].startswith("left out all devices: the node is labelled dra-driver.io/allocator")
             lesser.kubectl("label", "node", "node-a", "dra-driver.io/allocator-")
-            lesser.wait_for("the devices", lambda: len(devices(plugin)) - len(partitions(plugin)) == CARDS)
+            lesser.wait_for("the devices", lambda: len(devices(plugin)) - len(partitions(plugin)) == GPUS)
             lesser.kubectl("label", "node", "node-a", "dra-driver.io/allocator=controller")
             lesser.wait_for("no device", lambda: devices(plugin) == [])
             set_gates(lesser, {})

@@ -32,9 +32,9 @@ def workload(plugin: PluginProcess) -> Iterator[Workload]:
         yield workload
 
 
-def the_first_card(**capacity: str) -> Manifest:
+def the_first_gpu(**capacity: str) -> Manifest:
     selector = f'device.attributes["{DRIVER}"].index == 0'
-    return a_request("card", "accelerator.dra-driver.io", selector, capacity=capacity)
+    return a_request("device", "accelerator.dra-driver.io", selector, capacity=capacity)
 
 
 def devices(plugin: PluginProcess) -> dict[str, Manifest]:
@@ -69,30 +69,30 @@ def wait_for_taints(plugin: PluginProcess, count: int) -> dict[str, list[Manifes
 def test_an_ill_device_is_given_to_no_new_pod_until_it_is_well_and_stays_with_its_pod(
     plugin: PluginProcess, workload: Workload
 ) -> None:
-    run_each(workload, {"holder": the_first_card(memory="8Gi")})
+    run_each(workload, {"holder": the_first_gpu(memory="8Gi")})
     before, containers = look_at(workload, "holder"), container_ids(workload, "holder")
-    _, card = device_of(workload.claim("holder"))
+    _, gpu = device_of(workload.claim("holder"))
     plugin.override(ILL)
-    family = [name for name in devices(plugin) if name.startswith(card)]
+    family = [name for name in devices(plugin) if name.startswith(gpu)]
     taints = wait_for_taints(plugin, len(family))
-    assert len(family) == 26  # the card and all of its partitions
+    assert len(family) == 26  # the GPU and all of its partitions
     assert set(taints) == set(family)
     for [taint] in taints.values():
         assert (taint["key"], taint["value"], taint["effect"]) == ("dra-driver.io/unhealthy", "xid-79", "NoSchedule")
         assert taint["timeAdded"]
 
-    # The card has room for another share, and only its health is in the way.
-    workload.apply(a_claim("next", the_first_card(memory="8Gi")), a_pod("next", "next"))
+    # The GPU has room for another share, and only its health is in the way.
+    workload.apply(a_claim("next", the_first_gpu(memory="8Gi")), a_pod("next", "next"))
     workload.wait_until_unschedulable("next")
     run_each(workload, {"elsewhere": PARTITION})
-    assert not device_of(workload.claim("elsewhere"))[1].startswith(card)
+    assert not device_of(workload.claim("elsewhere"))[1].startswith(gpu)
     assert look_at(workload, "holder") == before
     assert container_ids(workload, "holder") == containers
 
     plugin.override({})
     wait_for_taints(plugin, 0)
     workload.wait_for_phase("next", "Running")
-    assert device_of(workload.claim("next")) == ("node-a", card)
+    assert device_of(workload.claim("next")) == ("node-a", gpu)
     assert look_at(workload, "holder") == before
     assert container_ids(workload, "holder") == containers
 
@@ -100,7 +100,7 @@ def test_an_ill_device_is_given_to_no_new_pod_until_it_is_well_and_stays_with_it
 def test_the_container_of_a_pod_on_an_ill_device_starts_again_with_it(
     plugin: PluginProcess, workload: Workload
 ) -> None:
-    run_each(workload, {"holder": the_first_card()})
+    run_each(workload, {"holder": the_first_gpu()})
     before: dict[str, Held] = look_at(workload, "holder")
     plugin.override(ILL)
     wait_for_taints(plugin, 26)
@@ -109,7 +109,7 @@ def test_the_container_of_a_pod_on_an_ill_device_starts_again_with_it(
 
 
 def test_the_status_of_a_pod_says_how_its_device_is(plugin: PluginProcess, workload: Workload) -> None:
-    run_each(workload, {"share": the_first_card(memory="8Gi"), "partition": PARTITION})
+    run_each(workload, {"share": the_first_gpu(memory="8Gi"), "partition": PARTITION})
     for pod in ("share", "partition"):
         wait_for_health(workload, pod, "Healthy")
     plugin.override(ILL)

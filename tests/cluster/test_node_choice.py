@@ -28,7 +28,7 @@ def plugins(cluster: Cluster) -> Iterator[dict[str, PluginProcess]]:
 def test_a_claim_that_one_node_can_serve_is_served_there(
     workload: Workload, plugins: dict[str, PluginProcess], device_class: str, model: str, node: str
 ) -> None:
-    workload.run(a_claim("one", a_request("card", device_class, MODEL.format(model))), a_pod("one", "one"))
+    workload.run(a_claim("one", a_request("device", device_class, MODEL.format(model))), a_pod("one", "one"))
     assert workload.cluster.get("pod", "one")["spec"]["nodeName"] == node
     claim = workload.claim("one")
     pool, device = device_of(claim)

@@ -1,4 +1,4 @@
-"""Partitions of a card by shared counters, and that a card is either partitioned, or shared, or held whole."""
+"""Partitions of a GPU by shared counters, and that a GPU is either partitioned, or shared, or held whole."""
 
 from collections.abc import Iterator
 
@@ -21,15 +21,15 @@ from tests.cluster.scenario import (
 
 @pytest.fixture(scope="module", autouse=True)
 def plugin(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PluginProcess]:
-    """The only card of the cluster is an A100."""
-    profile = write_profile(tmp_path_factory.mktemp("partition"), "a100x8", cards=1)
+    """The only GPU of the cluster is an A100."""
+    profile = write_profile(tmp_path_factory.mktemp("partition"), "a100x8", gpus=1)
     with run_plugins(cluster, {"node-a": str(profile)}) as plugins:
         yield plugins["node-a"]
 
 
 def a_partition(name: str, profile: str) -> Manifest:
     selector = f'device.attributes["accel.dra-driver.io"].partitionProfile == "{profile}"'
-    return a_claim(name, a_request("card", "partition.dra-driver.io", selector))
+    return a_claim(name, a_request("device", "partition.dra-driver.io", selector))
 
 
 def a_share(name: str) -> Manifest:
@@ -43,7 +43,7 @@ def partitions(cluster: Cluster) -> set[str]:
 CLAIMS = {"whole": a_claim("whole"), "share": a_share("share"), "partition": a_partition("partition", "1g.10gb")}
 
 
-def test_two_partitions_of_one_card_run_beside_each_other(workload: Workload, cluster: Cluster) -> None:
+def test_two_partitions_of_one_gpu_run_beside_each_other(workload: Workload, cluster: Cluster) -> None:
     workload.run(
         a_partition("small", "1g.10gb"),
         a_partition("large", "3g.40gb"),
@@ -74,7 +74,7 @@ def test_two_partitions_of_one_card_run_beside_each_other(workload: Workload, cl
         if "partition" in {first, second} and first != second
     ],
 )
-def test_a_card_in_use_is_not_used_in_another_way_until_it_is_free(
+def test_a_gpu_in_use_is_not_used_in_another_way_until_it_is_free(
     workload: Workload, cluster: Cluster, first: str, second: str
 ) -> None:
     workload.run(CLAIMS[first], a_pod(first, first))
@@ -112,7 +112,7 @@ def test_an_overlapping_partition_waits_for_its_place(workload: Workload, cluste
     assert len(partitions(cluster)) == 1
 
 
-def test_a_card_has_no_more_partitions_than_its_counters_allow(workload: Workload, cluster: Cluster) -> None:
+def test_a_gpu_has_no_more_partitions_than_its_counters_allow(workload: Workload, cluster: Cluster) -> None:
     workload.run(a_partition("one", "3g.40gb"), a_partition("two", "3g.40gb"), a_pod("one", "one"), a_pod("two", "two"))
     workload.apply(a_partition("three", "1g.10gb"), a_pod("three", "three"))
     assert "cannot allocate all claims" in workload.wait_until_unschedulable("three")

@@ -30,8 +30,8 @@ DEAF = ["sleep", "3600"]
 
 @pytest.fixture(scope="module", autouse=True)
 def plugin(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PluginProcess]:
-    """The only card of the cluster is an A100."""
-    profile = write_profile(tmp_path_factory.mktemp("release"), "a100x8", cards=1)
+    """The only GPU of the cluster is an A100."""
+    profile = write_profile(tmp_path_factory.mktemp("release"), "a100x8", gpus=1)
     with run_plugins(cluster, {"node-a": str(profile)}) as plugins:
         yield plugins["node-a"]
 
@@ -39,7 +39,7 @@ def plugin(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 CLAIMS = {
     "whole": a_claim("first"),
     "share": a_claim("first", a_request(capacity={"memory": "8Gi"})),
-    "partition": a_claim("first", a_request("card", "partition.dra-driver.io", PARTITION)),
+    "partition": a_claim("first", a_request("device", "partition.dra-driver.io", PARTITION)),
 }
 
 

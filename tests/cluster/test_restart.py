@@ -83,7 +83,7 @@ def test_a_plugin_that_was_killed_unprepares_what_was_prepared_before(
     plugin.cluster.kubectl("delete", "pods", *MIXTURE, "--wait=false")
     plugin.process.start()
     plugin.cluster.wait_for("claims to be unprepared", lambda: not plugin.claim_files())
-    workload.run(a_claim("all", a_request("card", "accelerator.dra-driver.io", count=8)), a_pod("all", "all"))
+    workload.run(a_claim("all", a_request("device", "accelerator.dra-driver.io", count=8)), a_pod("all", "all"))
     assert len(workload.see("all").given) == 8
 
 

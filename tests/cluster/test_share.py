@@ -22,8 +22,8 @@ from tests.cluster.scenario import (
 
 @pytest.fixture(scope="module", autouse=True)
 def plugin(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PluginProcess]:
-    """The only card of the cluster is an H100 with 81559Mi."""
-    profile = write_profile(tmp_path_factory.mktemp("share"), "h100x8", cards=1)
+    """The only GPU of the cluster is an H100 with 81559Mi."""
+    profile = write_profile(tmp_path_factory.mktemp("share"), "h100x8", gpus=1)
     with run_plugins(cluster, {"node-a": str(profile)}) as plugins:
         yield plugins["node-a"]
 
@@ -63,7 +63,7 @@ def test_each_pod_finds_its_own_limits_and_nothing_of_the_others(workload: Workl
     [
         pytest.param({"memory": "20Gi"}, id="memory"),
         pytest.param({"memory": "1Gi", "cores": "30"}, id="cores"),
-        pytest.param({}, id="the whole card"),
+        pytest.param({}, id="the whole GPU"),
     ],
 )
 def test_a_third_pod_waits_until_one_of_two_is_gone(workload: Workload, capacity: dict[str, str]) -> None:
@@ -81,6 +81,6 @@ def test_a_third_pod_waits_until_one_of_two_is_gone(workload: Workload, capacity
     workload.wait_for_phase("third", "Running")
 
 
-def test_a_claim_of_a_whole_card_has_no_limits(workload: Workload) -> None:
+def test_a_claim_of_a_whole_gpu_has_no_limits(workload: Workload) -> None:
     workload.run(a_claim("whole"), a_pod("whole", "whole"))
     assert not [point for point in workload.see("whole").mounts if point.startswith(SHIM_FOLDER)]

@@ -31,8 +31,8 @@ MEMORY = Path(f"/dev/shm/{DRIVER}-mps")
 
 @pytest.fixture(scope="module", autouse=True)
 def plugin(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PluginProcess]:
-    """The only two cards of the cluster are shared by MPS."""
-    profile = write_profile(tmp_path_factory.mktemp("sharing"), "h100x8", cards=2)
+    """The only two GPUs of the cluster are shared by MPS."""
+    profile = write_profile(tmp_path_factory.mktemp("sharing"), "h100x8", gpus=2)
     values = ("mps.enabled=true", f"mps.image={BUSYBOX}")
     flags = {
         "sharing_strategy": "MPS",

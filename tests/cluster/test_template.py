@@ -90,16 +90,16 @@ def test_the_next_alternative_is_given_where_the_first_is_not_there(workload: Wo
         an_alternative("two", "gpu.dra-driver.io", MODEL.format("L40S"), count=2),
         an_alternative("any", "accelerator.dra-driver.io"),
     ]
-    list_ = {"name": "card", "firstAvailable": alternatives}
+    list_ = {"name": "device", "firstAvailable": alternatives}
     workload.run(
         a_claim_template("list", list_, a_request("other", "npu.dra-driver.io")),
-        a_pod_of_two("list", "list", ("card", "other")),
+        a_pod_of_two("list", "list", ("device", "other")),
     )
     found = results(workload.claim_of("list"))
-    assert [result["request"] for result in found] == ["card/two", "card/two", "other"]
+    assert [result["request"] for result in found] == ["device/two", "device/two", "other"]
     uuids = [attributes_of(plugin, result["device"])["uuid"] for result in found]
-    # The kubelet gives a container the devices whose request name is the one the container asks for, here `card`.
-    for container, expected in (("card", uuids[:2]), ("other", uuids[2:])):
+    # The kubelet gives a container the devices whose request name is the one the container asks for, here `device`.
+    for container, expected in (("device", uuids[:2]), ("other", uuids[2:])):
         environment = workload.see("list", container).environment
         assert {value for name, value in environment.items() if name.startswith("SIMULATED_DEVICE_")} == set(expected)
 
@@ -111,11 +111,11 @@ def test_a_config_for_one_alternative_holds_for_that_alone(workload: Workload, p
         an_alternative("next", "gpu.dra-driver.io", MODEL.format("L40S"), capacity=share),
     ]
     configs = [
-        {"requests": ["card"], **a_config("Force")},
-        {"requests": ["card/next"], **a_config("Burst")},
+        {"requests": ["device"], **a_config("Force")},
+        {"requests": ["device/next"], **a_config("Burst")},
     ]
     workload.run(
-        a_claim_template("chosen", {"name": "card", "firstAvailable": alternatives}, config=configs),
+        a_claim_template("chosen", {"name": "device", "firstAvailable": alternatives}, config=configs),
         a_pod("chosen", template="chosen"),
     )
     [shim] = workload.shims("chosen")

@@ -18,7 +18,7 @@ REPOSITORY = "test.local/dra-driver"
 TAGS = ("before", "after")
 
 # So small that there is room for every Pod that starts during the upgrade.
-SMALL = a_request("card", "accelerator.dra-driver.io", capacity={"memory": "1Gi"})
+SMALL = a_request("device", "accelerator.dra-driver.io", capacity={"memory": "1Gi"})
 
 
 @dataclass(frozen=True, slots=True)

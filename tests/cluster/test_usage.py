@@ -11,7 +11,7 @@ from tests.cluster.usage import explain_overuse
 
 Manifest = dict[str, Any]
 
-PARTS = [{"counterSet": "card", "counters": {"slots": {"value": "4"}}}]
+PARTS = [{"counterSet": "gpu", "counters": {"slots": {"value": "4"}}}]
 SLICES: list[Manifest] = [
     {
         "spec": {
@@ -29,7 +29,7 @@ SLICES: list[Manifest] = [
         "spec": {
             "driver": "d",
             "pool": {"name": "node-a"},
-            "sharedCounters": [{"name": "card", "counters": {"slots": {"value": "7"}}}],
+            "sharedCounters": [{"name": "gpu", "counters": {"slots": {"value": "7"}}}],
         }
     },
 ]
@@ -77,7 +77,7 @@ def a_share(name: str, memory: str) -> Manifest:
         ),
         pytest.param(
             [a_holder("a", "half-0"), a_holder("b", "half-1")],
-            ["counter set node-a/card: 8 of 7 slots used"],
+            ["counter set node-a/gpu: 8 of 7 slots used"],
             id="partitions beyond the counter",
         ),
         pytest.param(

@@ -67,7 +67,7 @@ def test_a_selector_picks_the_device_and_the_container_sees_nothing_of_the_other
     own = f'device.attributes["{DRIVER}"]'
     expression = f'{own}.model == "H100" && {own}.index == 5'
     workload.run(
-        a_claim("sixth", a_request("card", "gpu.dra-driver.io", expression)),
+        a_claim("sixth", a_request("device", "gpu.dra-driver.io", expression)),
         a_pod("sixth", "sixth", node="node-b"),
         a_pod("plain", node="node-b"),
     )
@@ -117,7 +117,7 @@ def test_the_device_cgroup_lets_a_container_use_its_own_device_only(workload: Wo
 
 def test_two_devices_of_one_claim_are_both_seen(workload: Workload) -> None:
     workload.run(
-        a_claim("pair", a_request("card", "gpu.dra-driver.io", count=2)), a_pod("pair", "pair"), a_pod("plain")
+        a_claim("pair", a_request("device", "gpu.dra-driver.io", count=2)), a_pod("pair", "pair"), a_pod("plain")
     )
     view = workload.see("pair").beyond(workload.see("plain"))
     found = {result["device"] for result in results(workload.claim("pair"))}
