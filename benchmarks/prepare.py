@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.argument import find_program, parse_count
 from benchmarks.report import Cell, percentile, render_table
 from dra_driver.api.resource_v1 import DeviceRequestAllocationResult
 from dra_driver.devices.simulated.profile import MAX_DEVICES
@@ -208,16 +209,17 @@ def render_report(contenders: Sequence[Contender], loads: Sequence[int]) -> str:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.prepare", description=__doc__)
-    parser.add_argument("--claims", type=int, nargs="+", default=LOADS, help="how many are prepared (1 200 1000)")
-    parser.add_argument("--rounds", type=int, default=300, help="calls of each kind and load (default: 300)")
-    parser.add_argument("--example", type=Path, help="the program dra-example-kubeletplugin")
+    parser.add_argument(
+        "--claims", type=parse_count, nargs="+", default=LOADS, help="how many are prepared (1 200 1000)"
+    )
+    parser.add_argument("--rounds", type=parse_count, default=300, help="calls of each kind and load (default: 300)")
+    parser.add_argument("--example", type=find_program, help="the program dra-example-kubeletplugin")
     options = parser.parse_args()
     loads = sorted(options.claims)
-    if not 1 <= loads[0] <= loads[-1] <= MOST:
+    if loads[-1] > MOST:
         parser.error(f"--claims: {loads}, want numbers from 1 to {MOST}")
-    example = options.example.absolute() if options.example else None
     with tempfile.TemporaryDirectory(prefix="dra-") as folder:
-        contenders = asyncio.run(measure(Path(folder), loads=loads, rounds=options.rounds, example=example))
+        contenders = asyncio.run(measure(Path(folder), loads=loads, rounds=options.rounds, example=options.example))
     sys.stdout.write(render_report(contenders, loads))
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import grpc
 
+from benchmarks.argument import parse_count
 from benchmarks.report import render_table
 from kubeletplugin.prepare.record import ClaimRef
 from tests.crash.node import PROFILE
@@ -161,8 +162,12 @@ async def measure(folder: Path, *, cycles: int, kills_every: int, seed: int) -> 
 def main() -> None:
     """Measure and print; fail if anything is left."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=__doc__)
-    parser.add_argument("--cycles", type=int, default=20_000, help="prepares with their unprepares (default: 20000)")
-    parser.add_argument("--kills-every", type=int, default=100, help="cycles between two kills, about (default: 100)")
+    parser.add_argument(
+        "--cycles", type=parse_count, default=20_000, help="prepares with their unprepares (default: 20000)"
+    )
+    parser.add_argument(
+        "--kills-every", type=parse_count, default=100, help="cycles between two kills, about (default: 100)"
+    )
     parser.add_argument("--seed", type=int, default=1, help="another seed kills at other moments (default: 1)")
     options = parser.parse_args()
     started = time.monotonic()

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from benchmarks.argument import find_program, parse_count
 from benchmarks.controller import read_cpu_s
 from benchmarks.report import Cell, render_table
 from dra_driver.kube.cache import Cache
@@ -232,13 +233,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.start", description=__doc__)
     parser.add_argument(
         "--devices",
-        type=int,
+        type=parse_count,
         nargs="+",
         default=DEVICES,
         help="how many devices (1 8 120, the most that are simulated)",
     )
-    parser.add_argument("--rounds", type=int, default=5, help="starts of each driver and number (default: 5)")
-    parser.add_argument("--example", type=Path, help="the program dra-example-kubeletplugin")
+    parser.add_argument("--rounds", type=parse_count, default=5, help="starts of each driver and number (default: 5)")
+    parser.add_argument("--example", type=find_program, help="the program dra-example-kubeletplugin")
     options = parser.parse_args()
     if os.geteuid() != 0:
         parser.error("not root, want root for a real Kubernetes")
@@ -246,7 +247,7 @@ def main() -> None:
         compileall.compile_dir(PROJECT / package, quiet=1)
     contenders = [Contender(OURS, (sys.executable, "-m", "kubeletplugin"))]
     if options.example:
-        contenders.append(Contender(EXAMPLE, (str(options.example.absolute()),)))
+        contenders.append(Contender(EXAMPLE, (str(options.example),)))
     with Cluster(nodes=()) as cluster:
         cluster.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}})
         pod = PodLike(_write_service_account(cluster))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from benchmarks.argument import parse_count
 from benchmarks.report import render_table
 from tests.crash.child import warm_up
 from tests.crash.matrix import JOBS, run_all
@@ -27,12 +28,22 @@ def main() -> None:
     """Run it."""
     parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
     parser.add_argument("--full", action="store_true", help="every second process at every point")
-    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="how many at once")
-    parser.add_argument("--jobs", default="", help="only these, by number; they are printed as JSON lines")
+    parser.add_argument(
+        "--processes", type=parse_count, default=os.cpu_count() or 1, help="how many at once (default: one a CPU)"
+    )
+    parser.add_argument(
+        "--jobs",
+        default="",
+        help=f"only these, by number from 0 to {JOBS - 1}, as in 0,3; they are printed as JSON lines",
+    )
     options = parser.parse_args()
-    if options.jobs:
-        numbers = sys.stdin if options.jobs == _FROM_PARENT else options.jobs.split(",")
-        _work(map(int, numbers), is_full=options.full)
+    if options.jobs == _FROM_PARENT:
+        _work(map(int, sys.stdin), is_full=options.full)
+    elif options.jobs:
+        numbers = [int(text) for text in options.jobs.split(",") if text.isdecimal()]
+        if len(numbers) < options.jobs.count(",") + 1 or max(numbers) >= JOBS:
+            parser.error(f"argument --jobs: {options.jobs!r}, want numbers from 0 to {JOBS - 1}, as in 0,3")
+        _work(numbers, is_full=options.full)
     else:
         sys.exit(_Gathering(options.processes, is_full=options.full).run())
 
