@@ -55,7 +55,7 @@ class XidWatch:
                     break
                 except pynvml.NVMLError as error:
                     if error.value != pynvml.NVML_ERROR_TIMEOUT:
-                        self._watched = None
+                        self._free()
                         raise
             left_ms -= _PIECE_MS
             if left_ms <= 0:

@@ -325,6 +325,16 @@ def test_an_xid_that_comes_during_the_wait_ends_it(node: NvidiaNode, backend: Nv
     assert healths(backend.read_inventory())[0] == "xid-79"
 
 
+def test_a_wait_that_goes_wrong_leaves_nothing_open(node: NvidiaNode, backend: NvidiaBackend) -> None:
+    """What is open keeps a GPU's mode as it is, and is never closed by anybody else."""
+    backend.read_inventory()
+    node.nvml.fail("nvmlEventSetWait", pynvml.NVML_ERROR_UNKNOWN)
+    for _ in range(2):
+        with pytest.raises(DeviceError):
+            backend.wait_for_change(0)
+    assert node.nvml.counts["nvmlEventSetCreate"] == node.nvml.counts["nvmlEventSetFree"] == 2
+
+
 @pytest.mark.parametrize("xid", [13, 31, 43, 45, 63, 94, 154])
 def test_an_xid_of_a_program_leaves_the_gpu_well(node: NvidiaNode, backend: NvidiaBackend, xid: int) -> None:
     backend.read_inventory()
