@@ -39,8 +39,8 @@ class XidWatch:
     _pausing: int = 0
     _watched: _Watched | None = None
 
-    def wait(self, nvml: Any, gpus: Mapping[DeviceName, Any], timeout_s: float) -> bool:
-        """Wait for an XID of one of the GPUs, given by name and handle; return whether there was one.
+    def wait(self, nvml: Any, gpus: Mapping[DeviceName, Any], timeout_s: float) -> None:
+        """Wait for an XID of one of the GPUs, given by name and handle, and note it.
 
         Raises NVMLError if the library is in trouble. A GPU that reports no events is passed over.
         """
@@ -59,14 +59,12 @@ class XidWatch:
                         raise
             left_ms -= _PIECE_MS
             if left_ms <= 0:
-                return False
+                return
         name = watched.gpus.get(_address(event.device))
-        if name is None or event.eventType != pynvml.nvmlEventTypeXidCriticalError:
-            return True
-        xid = int(event.eventData)
-        log.warning("XID reported", device=name, xid=xid)
-        self.notes.add(name, xid)
-        return True
+        if name is not None and event.eventType == pynvml.nvmlEventTypeXidCriticalError:
+            xid = int(event.eventData)
+            log.warning("XID reported", device=name, xid=xid)
+            self.notes.add(name, xid)
 
     def stop(self) -> None:
         """Give the set of events back, before the library is closed."""
