@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from tests.crash.node import Node
@@ -15,13 +16,15 @@ class Bench:
     """A node and an API server, each trial from the start."""
 
     def __init__(self, folder: Path) -> None:
-        self.node = Node(folder)
+        self.server = Server(folder)
+        self.node = Node(folder, self.server)
         self.scenarios = build_scenarios(self.node)
-        claims = [claim for each in self.scenarios for claim in (each.claim, each.rival)]
-        self.server = Server(folder, claims)
+        self.server.keep(claim for each in self.scenarios for claim in (each.claim, each.rival))
+        self._settings = self.node.settings
 
-    def reset(self) -> None:
-        """Begin anew."""
+    def reset(self, scenario: Scenario | None = None) -> None:
+        """Begin anew, with the settings that a scenario takes."""
+        self.node.settings = replace(self._settings, **scenario.settings) if scenario else self._settings
         self.node.reset()
         self.server.reset()
 
@@ -34,7 +37,7 @@ class Bench:
     @contextlib.contextmanager
     def begun(self, scenario: Scenario, operation: str) -> Iterator[Session]:
         """Give a process on a new node that is about to do the operation."""
-        self.reset()
+        self.reset(scenario)
         session = Session(self.node)
         try:
             session.start()

@@ -1,6 +1,6 @@
 """What must hold on a node, whatever happened on it. Each check yields what is wrong."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tests.crash.node import View
@@ -11,12 +11,33 @@ def check_owned(view: View) -> Iterator[str]:
     for kind, uids in (
         ("CDI spec", set(view.specs)),
         ("shim file", {name.partition("/")[0] for name in view.shims}),
+        ("device metadata", {name.partition("/")[0] for name in view.metadata}),
     ):
         for uid in sorted(uids - set(view.records)):
             yield f"{kind} of {uid} has no record"
     held = {device["device"] for record in view.records.values() for device in record.get("devices", ())}
     for partition in sorted(view.partitions - held):
         yield f"partition {partition} has no record"
+    for what, devices, strategy in _list_shared(view):
+        for device in sorted(devices - _find_shared(view.records.values(), strategy)):
+            yield f"{what} of {device} has no record"
+
+
+def _list_shared(view: View) -> tuple[tuple[str, set[str], str], ...]:
+    """What there is of devices that are shared, and under which strategy it belongs."""
+    sharing = view.sharing
+    return (
+        ("length of turns", set(sharing.time_slices), "TimeSlicing"),
+        ("exclusive mode", set(sharing.exclusive), "MPS"),
+        ("MPS daemon", set(sharing.daemons), "MPS"),
+        ("folder of the MPS daemon", set(sharing.folders), "MPS"),
+    )
+
+
+def _find_shared(records: Iterable[dict[str, Any]], strategy: str) -> set[str]:
+    """The devices that records have under a strategy."""
+    devices = (device for record in records for device in record.get("devices", ()))
+    return {device["device"] for device in devices if device.get("strategy") == strategy}
 
 
 def check_settled(view: View) -> Iterator[str]:
@@ -33,9 +54,14 @@ def check_settled(view: View) -> Iterator[str]:
 
 
 def _is_half_way(name: str, uid: str, record: dict[str, Any]) -> bool:
-    """Whether a leftover goes with its claim's next call: hardware and shim files of one that is half prepared."""
-    partials = {f"partitions/.{device['device']}.json.partial" for device in record.get("devices", ())}
-    return record["state"] == "started" and (f"/shim/{uid}/" in f"{name}/" or name.endswith(tuple(partials)))
+    """Whether a leftover goes with its claim's next call: what is set of devices, and files, of one half prepared."""
+    partials = tuple(
+        f"{what}/.{device['device']}.json.partial"
+        for what in ("partitions", "time-slices", "exclusive-process")
+        for device in record.get("devices", ())
+    )
+    is_file = any(f"/{folder}/{uid}/" in f"{name}/" for folder in ("shim", "dra-device-metadata"))
+    return record["state"] == "started" and (is_file or name.endswith(partials))
 
 
 def _check_complete(uid: str, record: dict[str, Any], view: View) -> Iterator[str]:
@@ -47,10 +73,12 @@ def _check_complete(uid: str, record: dict[str, Any], view: View) -> Iterator[st
             yield f"{uid} is prepared without the shim file of {device['device']}"
         if device.get("parent") and device["device"] not in view.partitions:
             yield f"{uid} is prepared without partition {device['device']}"
+    for what, there, strategy in _list_shared(view):
+        for name in sorted(_find_shared([record], strategy) - there):
+            yield f"{uid} is prepared without the {what} of {name}"
 
 
 def check_empty(view: View) -> Iterator[str]:
     """Nothing is prepared, and nothing is left of what was."""
-    if not view.is_empty:
-        left = (*view.records, *view.specs, *view.shims, *sorted(view.partitions), *view.leftovers)
-        yield f"left after unprepare: {', '.join(left)}"
+    if view.left:
+        yield f"left after unprepare: {', '.join(view.left)}"
