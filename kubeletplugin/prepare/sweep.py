@@ -85,13 +85,16 @@ class Sweeper:
                 log.info("partition without a claim removed", device=entry.name)
 
     def _undo_daemons(self) -> None:
-        """Stop MPS daemons that no claim has: their record was lost. Only at start, and only those seen twice."""
+        """Stop MPS daemons that no claim has, or go on with that: their record was lost.
+
+        Only at start, and only those seen twice.
+        """
         if self._daemons_seen == frozenset():
             return
         seen = self._daemons_seen or frozenset()
         busy: set[str] = set()
         try:
-            orphans = frozenset(name for name in self._sharing.read_daemons() if not self._is_held(name, name))
+            orphans = frozenset(name for name in self._sharing.read_devices() if not self._is_held(name, name))
             for name in sorted(orphans & seen):
                 with self._checkpoint.locks.try_hold(device_key(name)) as free:
                     if not free:

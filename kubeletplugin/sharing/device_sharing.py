@@ -34,6 +34,14 @@ class MpsDaemons(Protocol):
         """Stop the daemon of the device of that name, and wait until it is gone. None there is success."""
         ...
 
+    def remove(self, device: str) -> None:
+        """Remove what a daemon leaves that was stopped. What cannot be removed stays, and is used by the next one."""
+        ...
+
+    def read_left(self) -> frozenset[str]:
+        """Return the devices of which something is there that `remove` removes."""
+        ...
+
     def read_states(self) -> Mapping[str, DaemonState]:
         """Return how the daemons are that there are, by the name of their device."""
         ...
@@ -83,13 +91,18 @@ class DeviceSharing:
             self.undo_daemon(entry, device.device)
 
     def undo_daemon(self, entry: Entry | None, name: str) -> None:
-        """Stop a device's daemon, if daemons can be started at all, then let everybody use the device."""
+        """Stop a device's daemon, if daemons can be started at all, then let everybody use the device.
+
+        What the daemon leaves goes last: where no claim has it, it tells the next process that this was not done.
+        """
         if self._daemons is not None:
             self._daemons.stop(name)
         with self._lock:
             self._exclusive.discard(name)
         if entry is not None:
             entry.backend.undo_exclusive_process(entry.device)
+        if self._daemons is not None:
+            self._daemons.remove(name)
 
     def forget(self) -> None:
         """Trust nothing that was set before: another process may have set it otherwise."""
@@ -100,6 +113,10 @@ class DeviceSharing:
     def read_daemons(self) -> Mapping[str, DaemonState]:
         """Return how the daemons are that there are, by the name of their device."""
         return self._daemons.read_states() if self._daemons is not None else {}
+
+    def read_devices(self) -> frozenset[str]:
+        """Return the names of the devices that have a daemon, or something left of one."""
+        return frozenset(self._daemons.read_states()) | self._daemons.read_left() if self._daemons else frozenset()
 
     def _apply_exclusive(self, entry: Entry) -> None:
         with self._lock:

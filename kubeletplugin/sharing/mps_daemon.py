@@ -8,7 +8,7 @@ import structlog
 
 from dra_driver.devices.model import Device
 from dra_driver.errors import ApiConflictError, ApiError, ApiNotFoundError, DeviceError, StateError
-from dra_driver.file import remove_directory
+from dra_driver.file import read_names, remove_directory
 from dra_driver.kube.client import ApiClient
 from dra_driver.kube.resource import NODES, Selection
 from kubeletplugin.sharing.mps_pod import (
@@ -62,14 +62,24 @@ class PodDaemons:
         self._wait(self._step(device, backend))
 
     def stop(self, device: str) -> None:
-        """See `MpsDaemons.stop`. What cannot be removed of its folders stays, and is used by the next one."""
+        """See `MpsDaemons.stop`."""
         self._wait(self._stop(device))
+
+    def remove(self, device: str) -> None:
+        """See `MpsDaemons.remove`: its folders, the one that `read_left` finds last."""
         folders = self._settings.folders
-        for folder in (folders.pipes_of(device), folders.memory_of(device)):
+        for folder in (folders.memory_of(device), folders.pipes_of(device)):
             try:
                 remove_directory(folder)
             except StateError as error:
                 log.warning("folder of an MPS daemon not removed", device=device, error=str(error))
+
+    def read_left(self) -> frozenset[str]:
+        """See `MpsDaemons.read_left`. The folders of memory tell nothing: simulated nodes of one host share theirs."""
+        try:
+            return read_names(self._settings.folders.pipes)
+        except StateError as error:
+            raise DeviceError(f"MPS daemon: {error}") from error
 
     def read_states(self) -> Mapping[str, DaemonState]:
         """See `MpsDaemons.read_states`."""

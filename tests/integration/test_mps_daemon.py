@@ -98,6 +98,9 @@ class Bench:
     async def stop(self) -> None:
         await asyncio.to_thread(self.daemons.stop, DEVICE.name)
 
+    async def remove(self) -> None:
+        await asyncio.to_thread(self.daemons.remove, DEVICE.name)
+
     async def states(self) -> Mapping[str, DaemonState]:
         return await asyncio.to_thread(self.daemons.read_states)
 
@@ -129,9 +132,13 @@ async def test_a_daemon_is_there_when_start_returns_and_gone_when_stop_does(benc
     assert {name: state.problem for name, state in (await bench.states()).items()} == {DEVICE.name: None}
     await bench.stop()
     assert bench.pods == []
+    assert set(bench.daemons.read_left()) == {DEVICE.name}
+    await bench.remove()
+    assert not bench.daemons.read_left()
     folders = bench.kubelet.folders
     assert [path for folder in (folders.pipes, folders.memory) for path in folder.iterdir()] == []
     await bench.stop()
+    await bench.remove()
 
 
 async def test_two_that_start_a_daemon_at_once_have_one(bench: Bench) -> None:
@@ -175,6 +182,7 @@ async def test_a_folder_that_cannot_be_removed_stops_nobody(bench: Bench) -> Non
     shutil.rmtree(folders.pipes)
     folders.pipes.write_text("no folder")
     await bench.stop()
+    await bench.remove()
     assert (bench.pods, folders.memory_of(DEVICE.name).exists()) == ([], False)
 
 

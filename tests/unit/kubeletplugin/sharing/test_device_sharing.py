@@ -37,6 +37,7 @@ class FakeDaemons:
     """
 
     running: set[str] = field(default_factory=set)
+    left: set[str] = field(default_factory=set)
     starts: int = 0
     looks: int = 0
     trouble: BaseException | None = None
@@ -46,6 +47,7 @@ class FakeDaemons:
         assert backend == "fake"
         self.starts += device.name not in self.running
         self.running.add(device.name)
+        self.left.add(device.name)
         self._stumble()
 
     def mend(self, device: Device, backend: str) -> None:
@@ -54,6 +56,13 @@ class FakeDaemons:
     def stop(self, device: str) -> None:
         self.running.discard(device)
         self._stumble()
+
+    def remove(self, device: str) -> None:
+        assert device not in self.running
+        self.left.discard(device)
+
+    def read_left(self) -> frozenset[str]:
+        return frozenset(self.left)
 
     def read_states(self) -> dict[str, DaemonState]:
         self.looks += 1
@@ -293,6 +302,22 @@ def test_a_daemon_without_a_claim_that_was_seen_twice_is_stopped_once_its_device
     assert node.daemons.running == {DEVICE.name}
     preparer.sweep()
     assert node.daemons.running == set()
+
+
+def test_a_plugin_killed_while_it_stops_a_daemon_without_a_claim_leaves_the_device_to_the_next(tmp_path: Path) -> None:
+    """The next one saw no daemon, and left its folders, and the device to one process."""
+    node = Node(tmp_path, Strategy.MPS)
+    node.daemons.start(DEVICE, "fake")
+    node.backend.exclusive.add(DEVICE.name)
+    preparer = node.start()
+    preparer.sweep()
+    node.daemons.trouble = Killed()
+    with pytest.raises(Killed):
+        preparer.sweep()
+    preparer = node.start()
+    for _ in range(2):
+        preparer.sweep()
+    assert (node.daemons.running, node.daemons.left, node.backend.exclusive) == (set(), set(), set())
 
 
 def test_without_daemons_a_share_by_mps_says_what_to_switch_on(tmp_path: Path) -> None:
