@@ -22,6 +22,10 @@ class Bench:
         self.server.keep(claim for each in self.scenarios for claim in (each.claim, each.rival))
         self._settings = self.node.settings
 
+    def find(self, name: str) -> Scenario:
+        """Return the scenario of a name."""
+        return next(each for each in self.scenarios if each.name == name)
+
     def reset(self, scenario: Scenario | None = None) -> None:
         """Begin anew, with the settings that a scenario takes."""
         self.node.settings = replace(self._settings, **scenario.settings) if scenario else self._settings

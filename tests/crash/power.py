@@ -13,7 +13,7 @@ from tests.crash.recovery import Recovery, Trial, find_problems, restart, retry,
 from tests.crash.row import Row
 from tests.crash.scenario import Scenario
 from tests.crash.session import started
-from tests.crash.start import Start
+from tests.crash.start import STARTS, Start
 
 SEEDS: Final = 2
 """How many random cuts there are of a moment, beside the two extremes."""
@@ -160,7 +160,7 @@ def _explain(journal: list[Entry], number: int) -> str:
 
 def run_start(bench: Bench) -> Row:
     """Cut the power once more, while a plugin starts after a boot and sets up the claims that there are."""
-    row, node, start = Row("power cut, start", "after a reboot"), bench.node, Start(bench)
+    row, node, start = Row("power cut, start", "after a reboot"), bench.node, Start(bench, STARTS["after a reboot"])
     node.reboot()
     node.save()
     since = len(node.journal.read())

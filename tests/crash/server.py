@@ -87,6 +87,7 @@ async def _serve(channel: socket.socket, folder: Path) -> None:
                 for pod in arguments["pods"]:
                     server.put("pods", pod)
                 _run_pods(server)
+                await asyncio.sleep(0)  # nothing is done later to a disk that others replace
             writer.write(json.dumps(answer).encode() + b"\n")
             await writer.drain()
 

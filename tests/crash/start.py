@@ -1,5 +1,6 @@
 """A start that dies: on the node are a prepared claim, one that is half prepared, and what no claim has."""
 
+import json
 import signal
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +15,23 @@ from tests.crash.row import Row, describe
 from tests.crash.scenario import find_orphan
 from tests.crash.session import Session, started
 
-STARTS: Final = {"after an update": False, "after a reboot": True}
-"""Which starts there are, and whether the node boots before them."""
+_HALF: Final = "a partition"
 
-_PREPARED, _HALF = "two shares", "a partition"
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What came before a start: whether the node booted, and the scenario whose claim is prepared."""
+
+    is_boot: bool
+    prepared: str = "two shares"
+
+
+STARTS: Final = {
+    "after an update": Before(is_boot=False),
+    "after a reboot": Before(is_boot=True),
+    "after a reboot, with turns": Before(is_boot=True, prepared="turns and device metadata"),
+    "after a reboot, with MPS": Before(is_boot=True, prepared="an MPS share"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +45,9 @@ class Clean:
 class Start:
     """A node as a plugin leaves it that dies, with what older ones have left, and the next start on it."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: Bench, before: Before) -> None:
         self._bench = bench
-        self._prepared, self._half = (each for each in bench.scenarios if each.name in (_PREPARED, _HALF))
+        self._prepared, self._half = (bench.find(name) for name in (before.prepared, _HALF))
         self._lay()
 
     def read_clean(self) -> Clean:
@@ -77,18 +91,30 @@ class Start:
         settings = bench.node.settings
         (backend,) = read_backends(settings)
         backend.apply_partition(*find_orphan(backend.read_inventory()))
-        for path in (settings.shim_dir / "uid-orphan" / "share", settings.claims_dir / ".uid-orphan.json.partial"):
-            path.parent.mkdir(exist_ok=True)
+        for path in (
+            settings.shim_dir / "uid-orphan" / "share",
+            settings.metadata_dir / "uid-orphan" / "main.json",
+            settings.claims_dir / ".uid-orphan.json.partial",
+        ):
+            path.parent.mkdir(exist_ok=True, parents=True)
             path.write_bytes(b"orphan")
+        bench.server.replace([*bench.server.read(), *self._build_orphan_pods()])
         view = bench.node.look()
         assert {record["state"] for record in view.records.values()} == {"completed", "started"}, view.records
         assert len(view.partitions) == 2, view.partitions
         assert any(Path(name).suffix == ".tmp" for name in view.leftovers), view.leftovers
 
+    def _build_orphan_pods(self) -> list[Any]:
+        """The Pods that there are, each once more for a device that no claim has."""
+        (backend,) = read_backends(self._bench.node.settings)
+        used, idle = (device.name for device in backend.read_inventory().devices[:2])
+        pods: list[Any] = json.loads(json.dumps(self._bench.server.read()).replace(used, idle))
+        return pods
+
 
 def run_start(bench: Bench, subject: str) -> Row:
     """Kill a start at every point, and see that the next one comes to the same as one that nobody killed."""
-    row, start, is_boot = Row("start", subject), Start(bench), STARTS[subject]
+    row, start, is_boot = Row("start", subject), Start(bench, STARTS[subject]), STARTS[subject].is_boot
     bench.node.save()
     effects = _record(bench, is_boot=is_boot)
     every = points(effects)

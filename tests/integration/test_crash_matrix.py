@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 PARTS = {
     "7": "unprepare several devices",
     "9,14": "unprepare admin access, start after an update",
-    "16,20": "publish for the first time, power cut, unprepare a whole device",
+    "18,22": "publish for the first time, power cut, unprepare a whole device",
 }
 """A claim with a whole device, a share and a partition, one that holds nothing, a start; by the numbers of the jobs."""
 
