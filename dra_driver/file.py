@@ -104,13 +104,14 @@ def remove_directory(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def hold_directory(path: Path) -> Iterator[None]:
+def hold_directory(path: Path, part: str = "") -> Iterator[None]:
     """Make a directory, and hold other threads and processes that do the same off until the block ends.
 
-    A file `.lock` stays in it. What the block raises is left as it is.
+    With `part`, only those that hold that part of it. A file `.lock`, or `.<part>.lock`, stays in it.
+    What the block raises is left as it is.
     """
     ensure_directory(path)
-    lock = path / ".lock"
+    lock = path / (f".{part}.lock" if part else ".lock")
     with _named(lock):
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

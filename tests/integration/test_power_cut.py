@@ -103,10 +103,10 @@ NOTES = """
 from dra_driver.devices.nvidia.mig_note import MigNotes
 
 notes = MigNotes(disk / "old" / "nvidia", boot_id="boot")
-with notes.locked():
+with notes.locked("gpu-1"):
     notes.write("partition", "one")
 (disk / "between").mkdir()
-with notes.locked():
+with notes.locked("gpu-1"):
     notes.write("partition", "two")
 """
 

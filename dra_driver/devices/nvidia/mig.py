@@ -180,8 +180,8 @@ class Mig:
 
     @contextlib.contextmanager
     def _locked(self, device: Device) -> Iterator[None]:
-        """Hold the notes, those of a device without what was before the kernel's driver took it on."""
-        with self._notes.locked():
+        """Hold the notes of a device, without what was before the kernel's driver took it on."""
+        with self._notes.locked(device.name):
             self._notes.renew(device.name, self._read_binding(device))
             yield
 

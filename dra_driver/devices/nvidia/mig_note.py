@@ -53,9 +53,9 @@ class MigNotes:
         self._boot_id = boot_id
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold other threads and other processes off."""
-        with hold_directory(self._directory):
+    def locked(self, device: str) -> Iterator[None]:
+        """Hold other threads and other processes off what is noted of a device: one that hangs holds up no other."""
+        with hold_directory(self._directory, device):
             yield
 
     def find(self, name: str) -> MigNote | None:

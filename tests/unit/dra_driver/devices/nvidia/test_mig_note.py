@@ -9,7 +9,7 @@ from dra_driver.errors import StateError
 
 def test_a_note_is_there_until_it_is_removed(tmp_path: Path) -> None:
     notes = MigNotes(tmp_path / "mig", boot_id="one")
-    with notes.locked():
+    with notes.locked("gpu-1"):
         assert notes.find("gpu-1") is None
         notes.write("gpu-1")
         notes.write("gpu-1-1g-10gb-0", "MIG-1")
@@ -80,7 +80,7 @@ def test_a_directory_that_cannot_be_used_is_named(tmp_path: Path) -> None:
         notes.find("gpu-1")
     with pytest.raises(StateError, match=wanted):
         notes.write("gpu-1")
-    with pytest.raises(StateError, match=wanted), notes.locked():
+    with pytest.raises(StateError, match=wanted), notes.locked("gpu-1"):
         pass
 
 
@@ -89,12 +89,19 @@ def test_one_at_a_time_holds_the_lock(tmp_path: Path) -> None:
     first, second = MigNotes(tmp_path, boot_id="one"), MigNotes(tmp_path, boot_id="one")
 
     def work() -> None:
-        with second.locked():
+        with second.locked("gpu-1"):
             order.append("second")
 
-    with first.locked():
+    with first.locked("gpu-1"):
         thread = threading.Thread(target=work)
         thread.start()
         order.append("first")
     thread.join()
     assert order == ["first", "second"]
+
+
+def test_the_lock_of_one_gpu_holds_up_no_other(tmp_path: Path) -> None:
+    notes = MigNotes(tmp_path, boot_id="one")
+    with notes.locked("gpu-1"), notes.locked("gpu-2"):
+        notes.write("gpu-2")
+    assert notes.find("gpu-2") is not None
