@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 import grpc
 import structlog
 
-from dra_driver.api.name import quote
+from dra_driver.api import name
 from dra_driver.api.resource_v1 import ResourceClaim
 from dra_driver.errors import ApiError, ApiNotFoundError, ClaimError, DraError
 from kubeletplugin.background import explain_passing
@@ -131,7 +131,7 @@ class PluginService:
             self._tell(ref, operation, problem)
             return ref.uid, problem
 
-        return dict(await asyncio.gather(*(attempt(ref) for ref in refs)))
+        return dict(await asyncio.gather(*(attempt(ref) for ref in dict.fromkeys(refs))))
 
     async def _wait_for(self, ref: ClaimRef, act: Awaitable[_T]) -> _T:
         try:
@@ -145,6 +145,8 @@ class PluginService:
             ) from None
 
     async def _prepare(self, ref: ClaimRef) -> ClaimRecord:
+        if problems := _name_problems(ref):
+            raise ClaimError(f"claim {ref.uid}: {'; '.join(problems)}")
         if (done := await self._threads.run(ref.uid, self._preparer.find_prepared, ref)) is not None:
             self._statuses.prepared(done)
             return done
@@ -164,6 +166,8 @@ class PluginService:
 
     def _tell(self, ref: ClaimRef, operation: str, error: DraError) -> None:
         log.warning(_NOT_DONE[operation], claim=str(ref), claim_uid=ref.uid, error=str(error))
+        if _name_problems(ref):
+            return
         reason = f"{operation.capitalize()}Failed"
         self._events.record_claim_failure(ref, reason, str(error))
         self._statuses.failed(ref, reason, str(error))
@@ -183,7 +187,15 @@ class PluginService:
 def _validate_uid(ref: ClaimRef) -> None:
     """A UID becomes a file name, so one that could leave its directory is refused."""
     if not is_claim_uid(ref.uid):
-        raise ClaimError(f"claim {ref}: UID {quote(ref.uid)} is not one, want at most 63 letters, digits and '-'")
+        raise ClaimError(f"claim {ref}: UID {name.quote(ref.uid)} is not one, want at most 63 letters, digits and '-'")
+
+
+def _name_problems(ref: ClaimRef) -> tuple[str, ...]:
+    """Names become a path of the API, so for one that names something else nothing is asked there."""
+    return (
+        *(f"namespace: {problem}" for problem in name.validate_dns_label(ref.namespace)),
+        *(f"name: {problem}" for problem in name.validate_dns_subdomain(ref.name)),
+    )
 
 
 def _handlers(version: str, messages: Any, service: PluginService) -> grpc.GenericRpcHandler:

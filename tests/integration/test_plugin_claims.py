@@ -69,7 +69,9 @@ async def test_a_name_that_no_claim_can_have_stops_nothing(node: PluginNode, nam
     plugin = await node.start_ready()
     good = put_claim(node.server, a_claim(a_result(node.whole_devices()[0])))
     async with Kubelet.registered(node.registrar) as kubelet:
-        assert one(await kubelet.prepare(ClaimRef(namespace, name, "uid-1"))).error
+        answer = one(await kubelet.prepare(*[ClaimRef(namespace, name, "uid-1")] * 2))
+        assert answer.error.startswith(("claim uid-1: namespace: ", "claim uid-1: name: "))
+        assert not [each for each in node.server.requests if each.method == "GET" and "resourceclaims" in each.path]
         assert one(await kubelet.prepare(good)).error == ""
         await until(lambda: plugin.ended or "devices" in node.server.all("resourceclaims")[0]["status"])
     assert not plugin.ended
