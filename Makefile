@@ -42,7 +42,7 @@ test-cluster: $(VENV)/.installed ## Run the tests on a real Kubernetes (root, Go
 	$(BIN)/python -m tests.cluster.program
 	$(BIN)/python -m pytest tests/cluster
 
-test-crash: $(VENV)/.installed ## Kill the plugin, and cut the power, at each of its effects (ten minutes; ARGS=--full takes longer)
+test-crash: $(VENV)/.installed ## Kill the plugin, and cut the power, at each of its effects (15 minutes; ARGS=--full: longer)
 	$(BIN)/python -m tests.crash $(ARGS)
 
 test-hardware: $(VENV)/.installed ## Run the tests on this machine's GPUs (DRA_DRIVER_TEST_MIG=1 makes a partition, too)
