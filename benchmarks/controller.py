@@ -22,6 +22,7 @@ from typing import Any
 
 from benchmarks.pod_load import PER_NODE, PodLoad
 from benchmarks.report import Cell, percentile, render_table
+from benchmarks.usage import read_cpu_s, read_memory_kib
 from dra_driver.kube.client import ApiClient
 from dra_driver.kube.credential import Credential
 from sandbox.api_server import ApiServer
@@ -110,7 +111,7 @@ async def measure(bench: Bench, size: Size) -> Figures:
         burst = await load.run("burst", size.pods)
         cpu_ms = (read_cpu_s(pid) - before_s) * 1000 / size.pods
         even = await load.run("even", size.even, rate=size.rate)
-        memory = read_memory_mib(pid)
+        memory = read_memory_kib(pid) / 1024
         requests = None
         proxy = await asyncio.to_thread(bench.count)
         if proxy is not None:
@@ -216,18 +217,6 @@ def _serve(kubeconfig: Path, ready: Event) -> None:
             await asyncio.Event().wait()
 
     asyncio.run(serve())
-
-
-def read_memory_mib(pid: int) -> float:
-    """Read the resident memory of a process."""
-    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) / 1024
-
-
-def read_cpu_s(pid: int) -> float:
-    """Read the processor time that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def render_report(figures: list[Figures], size: Size) -> str:

@@ -9,6 +9,7 @@ import argparse
 import gc
 import json
 import multiprocessing
+import os
 import random
 import statistics
 import sys
@@ -23,6 +24,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from benchmarks.report import Cell, percentile, render_table
+from benchmarks.usage import read_memory_kib
 from controller.allocator import CelCompiler, Cluster, Placed, SelectorCache
 from dra_driver.api.codec import decode
 from dra_driver.api.core_v1 import Node
@@ -241,12 +243,6 @@ def decide(fleet: Fleet, claims: int, source: random.Random) -> Decisions:
     return decisions
 
 
-def measure_memory_mb(field_: str = "VmRSS") -> float:
-    """Return the memory of this process."""
-    status = Path("/proc/self/status").read_text(encoding="utf-8")
-    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith(field_)) / 1024
-
-
 def render_decisions(decisions: Decisions) -> str:
     """Render p50 and p99 by kind and of all, and claims a second."""
     rows: list[tuple[Cell, ...]] = [
@@ -290,16 +286,17 @@ def main() -> None:
         writer = multiprocessing.get_context("spawn").Process(target=write_fleet, args=(Path(folder), nodes))
         writer.start()
         writer.join()
-        before = measure_memory_mb()
+        before = read_memory_kib(os.getpid()) / 1024
         used, started = time.process_time(), time.perf_counter()
         fleet = build_fleet(Path(folder))
         took, cpu = time.perf_counter() - started, time.process_time() - used
-    grown = measure_memory_mb() - before
+    grown = read_memory_kib(os.getpid()) / 1024 - before
     is_small = took < GOAL_BUILD_S and grown < GOAL_BUILD_MB
     in_use = sum(map(len, fleet.held.values()))
+    peak = read_memory_kib(os.getpid(), "VmHWM") / 1024
     sys.stdout.write(
         f"{nodes * PER_NODE} devices on {nodes} nodes, {in_use} claims: state from bytes in {took:.2f} s "
-        f"({cpu:.2f} s CPU), {grown:.0f} MB (peak of the process {measure_memory_mb('VmHWM'):.0f} MB), "
+        f"({cpu:.2f} s CPU), {grown:.0f} MB (peak of the process {peak:.0f} MB), "
         f"goal {GOAL_BUILD_S} s and {GOAL_BUILD_MB} MB: {_met(is_small)}\n"
     )
     # What stays for hours need not be searched for garbage again and again.

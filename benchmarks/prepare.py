@@ -19,6 +19,7 @@ from pathlib import Path
 
 from benchmarks.argument import find_program, parse_count
 from benchmarks.report import Cell, percentile, render_table
+from benchmarks.usage import read_cpu_s, read_memory_kib
 from dra_driver.api.resource_v1 import DeviceRequestAllocationResult
 from dra_driver.devices.simulated.profile import MAX_DEVICES
 from kubeletplugin.prepare.record import ClaimRef
@@ -61,10 +62,10 @@ class Contender:
         """Prepare and unprepare one claim more."""
         for operation, call in (("prepare", kubelet.prepare), ("unprepare", kubelet.unprepare)):
             (ref,) = self.timed
-            started, used = time.perf_counter(), _cpu_s(self.pid)
+            started, used = time.perf_counter(), read_cpu_s(self.pid)
             answers = await call(ref)
             self.timings.setdefault((operation, load), []).append((time.perf_counter() - started) * 1000)
-            self.cpu.setdefault((operation, load), []).append((_cpu_s(self.pid) - used) * 1000)
+            self.cpu.setdefault((operation, load), []).append((read_cpu_s(self.pid) - used) * 1000)
             if error := answers[ref.uid].error:
                 raise RuntimeError(f"{self.name}: {error}")
 
@@ -86,7 +87,7 @@ async def measure(folder: Path, *, loads: Sequence[int], rounds: int, example: P
                 for contender, kubelet in pairs:
                     await contender.measure(kubelet, load)
         for contender in contenders:
-            contender.memory_kib = _memory_kib(contender.pid)
+            contender.memory_kib = read_memory_kib(contender.pid)
     return contenders
 
 
@@ -172,16 +173,6 @@ def _write_profile(folder: Path, *, devices: int) -> Path:
 
 def _put_claim(server: TestApiServer, name: str, result: DeviceRequestAllocationResult) -> ClaimRef:
     return put_claim(server, a_claim(result, ref=a_ref(name=name)))
-
-
-def _cpu_s(pid: int) -> float:
-    """Return the seconds of CPU that a process has used: its clock by clock_getcpuclockid(3), as Linux numbers it."""
-    return time.clock_gettime(~pid << 3 | 2)
-
-
-def _memory_kib(pid: int) -> int:
-    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
 
 
 def render_report(contenders: Sequence[Contender], loads: Sequence[int]) -> str:

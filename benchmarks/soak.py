@@ -18,6 +18,7 @@ import grpc
 
 from benchmarks.argument import parse_count
 from benchmarks.report import render_table
+from benchmarks.usage import read_memory_kib
 from kubeletplugin.prepare.record import ClaimRef
 from tests.crash.node import PROFILE
 from tests.support.api_server import TestApiServer
@@ -54,7 +55,6 @@ class Tally:
 def read_usage(node: PluginNode, plugin: PluginProcess) -> Usage:
     """Look from outside."""
     process = Path("/proc", str(plugin.pid))
-    status = (process / "status").read_text(encoding="utf-8").splitlines()
     return Usage(
         records=_count(node.plugin_dir / "claims"),
         cdi_specs=_count(node.cdi_dir),
@@ -62,7 +62,7 @@ def read_usage(node: PluginNode, plugin: PluginProcess) -> Usage:
         partitions=_count(node.plugin_dir / "simulated" / "partitions"),
         all_files=sum(1 for folder in (node.kubelet_dir, node.cdi_dir) for _ in folder.rglob("*")),
         descriptors=_count(process / "fd"),
-        memory_kib=next(int(line.split()[1]) for line in status if line.startswith("VmRSS")),
+        memory_kib=read_memory_kib(plugin.pid),
     )
 
 

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.argument import find_program, parse_count
-from benchmarks.controller import read_cpu_s
 from benchmarks.report import Cell, render_table
+from benchmarks.usage import read_cpu_s, read_memory_kib
 from dra_driver.kube.cache import Cache
 from dra_driver.kube.client import ApiClient
 from dra_driver.kube.credential import Credential
@@ -185,14 +185,8 @@ async def _measure_one(pod: PodLike, contender: Contender, size: int, slices: Sl
             figures.all_s.append(await slices.reach(lambda _, devices: devices == size) - started_s)
             await asyncio.sleep(_IDLE_S)
             figures.cpu_s.append(read_cpu_s(process.pid))
-            figures.rss_mib.append(read_memory_mib(process.pid, "status", "VmRSS"))
-            figures.pss_mib.append(read_memory_mib(process.pid, "smaps_rollup", "Pss"))
-
-
-def read_memory_mib(pid: int, file: str, field_name: str) -> float:
-    """Read one of the amounts of memory that the kernel tells of a process."""
-    lines = Path(f"/proc/{pid}/{file}").read_text(encoding="utf-8").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(f"{field_name}:")) / 1024
+            figures.rss_mib.append(read_memory_kib(process.pid) / 1024)
+            figures.pss_mib.append(read_memory_kib(process.pid, "Pss", "smaps_rollup") / 1024)
 
 
 def _write_profile(folder: Path, devices: int) -> Path:
