@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.argument import find_program, parse_count
+from benchmarks.profile import write_profile
 from benchmarks.report import Cell, percentile, render_table
 from benchmarks.usage import read_cpu_s, read_memory_kib
 from dra_driver.api.resource_v1 import DeviceRequestAllocationResult
@@ -101,7 +102,7 @@ async def _hold(kubelet: Kubelet, refs: Sequence[ClaimRef]) -> None:
 @contextlib.asynccontextmanager
 async def _our_plugin(folder: Path, server: TestApiServer, *, most: int) -> AsyncIterator[Contender]:
     devices = (most + SHARES - 1) // SHARES + 1
-    node = PluginNode(folder, server, profile=str(_write_profile(folder, devices=devices)))
+    node = PluginNode(folder, server, profile=str(write_profile(folder, devices)))
     started = time.perf_counter()
     plugin = await node.start(discovery_interval=5)
     try:
@@ -159,16 +160,6 @@ async def _first_slice(server: TestApiServer) -> None:
 
 def _creates_slice(request: Request) -> bool:
     return request.method == "POST" and "resourceslices" in request.path and "dryRun" not in request.query
-
-
-def _write_profile(folder: Path, *, devices: int) -> Path:
-    path = folder / "many.yaml"
-    path.write_text(
-        f"description: many\ndevices:\n"
-        f"  - {{count: {devices}, vendor: nvidia, type: gpu, model: H100, memory: 80Gi, shareEnforcement: shim}}\n",
-        encoding="utf-8",
-    )
-    return path
 
 
 def _put_claim(server: TestApiServer, name: str, result: DeviceRequestAllocationResult) -> ClaimRef:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.argument import find_program, parse_count
+from benchmarks.profile import write_profile
 from benchmarks.report import Cell, render_table
 from benchmarks.usage import read_cpu_s, read_memory_kib
 from dra_driver.kube.cache import Cache
@@ -72,7 +73,7 @@ class Contender:
                 "kubelet-dir": kubelet,
                 "cdi-dir": folder / "cdi",
                 "backend": "simulated",
-                "simulated-profile": _write_profile(folder, devices),
+                "simulated-profile": write_profile(folder, devices),
                 "simulated-dev-dir": folder / "dev",
                 "http-address": "127.0.0.1:0",
             }
@@ -187,13 +188,6 @@ async def _measure_one(pod: PodLike, contender: Contender, size: int, slices: Sl
             figures.cpu_s.append(read_cpu_s(process.pid))
             figures.rss_mib.append(read_memory_kib(process.pid) / 1024)
             figures.pss_mib.append(read_memory_kib(process.pid, "Pss", "smaps_rollup") / 1024)
-
-
-def _write_profile(folder: Path, devices: int) -> Path:
-    path = folder / "profile.yaml"
-    group = f"{{count: {devices}, vendor: nvidia, type: gpu, model: H100, memory: 80Gi, shareEnforcement: shim}}"
-    path.write_text(f"description: many\ndevices:\n  - {group}\n", encoding="utf-8")
-    return path
 
 
 def _write_service_account(cluster: Cluster) -> Path:
